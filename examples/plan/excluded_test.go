@@ -116,7 +116,8 @@ func drawType(r *rand.Rand, name, cpu string) drawnType {
 
 // A refusal says of a type that is large enough which single requirements exclude all of its
 // offerings, and whose they are. If no offering remains without these, it also names the
-// requirements that exclude the offerings together.
+// requirements that exclude the offerings together. If an offering that cannot be bought now would
+// suit the pod, it names that instead.
 func TestTheRequirementThatExcludesATypeIsNamed(t *testing.T) {
 	const seed = 3
 	r := rand.New(rand.NewPCG(22, seed))
@@ -201,7 +202,14 @@ func TestTheRequirementThatExcludesATypeIsNamed(t *testing.T) {
 		slices.SortFunc(poolAsks, byKey)
 		note(poolAsks, "the pool's ", false)
 		note(podAsks, "the pod's ", true)
-		if !strings.Contains(reason.Detail, "large would fit, but is excluded by "+by) {
+		missing := slices.ContainsFunc(large.nodes, func(node map[string]string) bool {
+			k := slices.IndexFunc(large.nodes, func(o map[string]string) bool { return maps.Equal(o, node) })
+			return !large.forSale[k] && !slices.ContainsFunc(poolAsks, func(ask requirements.Requirement) bool { return excludes(ask, node, false) }) &&
+				!slices.ContainsFunc(podAsks, func(ask requirements.Requirement) bool { return excludes(ask, node, true) })
+		})
+		if strings.Contains(reason.Detail, "large would fit, but is not available now as ") {
+			assert.True(t, missing, "%d: %s", i, reason.Detail)
+		} else if !strings.Contains(reason.Detail, "large would fit, but is excluded by "+by) {
 			assert.Contains(t, reason.Detail, "it requires ", "%d", i)
 			allowed := func(key string) bool { // the pool allows a node with the label
 				return slices.ContainsFunc(slices.Concat(types[0].nodes, large.nodes), func(node map[string]string) bool {
