@@ -28,12 +28,12 @@ import (
 // may pay more than for replacements of their nodes alone.
 //
 // Make looks for the final state without budgets. The commands then go as far as the budgets allow,
-// and the next plan continues from there. If budgets hold nodes back, others are deleted at once,
-// if their pods fit on nodes that can go later and the plan gains more by that. If every command is
-// larger than the budgets allow, one command gives its nodes back in waves, see [Command.Waves]. If
-// constraints between pods forbid waves, Make looks for a state within the budgets. If no command
-// leads to any of these states, for example because a pool's limit forbids buying before nodes go,
-// Make gives back the one node with the greatest net saving, and continues from there.
+// and the next plan continues from there. Meanwhile nodes are deleted if their pods fit on nodes
+// that can go later and that gains more. If every command is larger than the budgets allow, one
+// command gives its nodes back in waves, see [Command.Waves]. If constraints between pods forbid
+// waves, Make looks for a state within the budgets. If no command leads to any of these states, for
+// example because a pool's limit forbids buying before nodes go, Make gives back the one node with
+// the greatest net saving, and continues from there.
 //
 // In two cases Make makes a second plan and returns the better of the two. If no budget holds nodes
 // back, and one node alone could save more than the whole plan, the second plan begins with that
@@ -91,8 +91,7 @@ func (p *planner) rounds() {
 			moved = append(moved, made[i].Placements...)
 		}
 		p.move(moved)
-		p.short, p.held = p.short || held || !whole, p.held || held
-		if alone && len(made) == 0 {
+		if p.short, p.held = p.short || held || !whole, p.held || held; alone && len(made) == 0 {
 			p.stuck = nil
 		}
 		switch again = len(made) > 0 && (!quiet || !whole) && !held; {
