@@ -20,12 +20,12 @@ import (
 // fixBudget limits the work of looking for fixes for all refused pods of a plan. So explaining a
 // large plan stays quick, and the answer does not depend on the speed of the machine. Trying a
 // change costs triedFix plus one for each pod and instance type that is read again. With 1,500 pods
-// that is a fortieth of the budget and about 25 ms of CPU. The first attempt of a plan of all pods
+// that is a fiftieth of the budget and about 25 ms of CPU. The first attempt of a plan of all pods
 // also costs podAnew for each pod, and a whole search searchAnew times as much. Whole searches are
 // made for the first half of the budget. A change that was begun with the last of the budget is
 // tried to the end.
 const (
-	fixBudget  = 80_000
+	fixBudget  = 100_000
 	triedFix   = 500
 	podAnew    = 60
 	searchAnew = 5
