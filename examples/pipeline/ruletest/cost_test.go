@@ -52,7 +52,7 @@ func TestRulesMayNotCostTooMuch(t *testing.T) {
 		{name: "another one is meant", in: pinned, costs: ruletest.RulesCost{Of: "Deployment *"}, broken: `no rule is called "Deployment *"`},
 		{name: "it is excepted", in: pinned, costs: ruletest.RulesCost{Except: "NodePool default: karpenter.sh/capacity-type*"}, holds: "there are no such rules"},
 		{name: "a slip in what is excepted", in: pinned, costs: ruletest.RulesCost{AtMostPerMonth: 1000, Except: "NodePool defualt*"}, broken: `no rule is called "NodePool defualt*"`},
-		{name: "a budget keeps a node", in: half(budget), costs: ruletest.RulesCost{AtMostPerMonth: 70}, broken: "PodDisruptionBudget shop/web costs $73.00 a month"},
+		{name: "a budget keeps a node", in: half(budget), costs: ruletest.RulesCost{AtMostPerMonth: 70}, broken: "PodDisruptionBudget shop/web costs $146.00 a month"},
 		{name: "it may", in: half(budget), costs: ruletest.RulesCost{AtMostPerMonth: 400}, holds: "PodDisruptionBudget shop/web"},
 		{name: "no budget", in: half(""), costs: ruletest.RulesCost{}, holds: "there are no such rules"},
 		{name: "one of two", in: dear, costs: ruletest.RulesCost{AtMostPerMonth: 1}, broken: "karpenter.sh/capacity-type"},
