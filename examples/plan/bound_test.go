@@ -46,9 +46,9 @@ func replicas(n int, change func(*corev1.Pod)) []*corev1.Pod {
 
 var web = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 
-func over(key string, when corev1.UnsatisfiableConstraintAction) func(*corev1.Pod) {
+func over(key string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: when, LabelSelector: web}}
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: web}}
 	}
 }
 
@@ -66,7 +66,7 @@ func TestBoundIsOfThePods(t *testing.T) {
 		price, below float64
 	}{
 		{"nothing but requests", replicas(4, func(*corev1.Pod) {}), 0.2, 0.2},
-		{"a hard spread over zones", replicas(4, over(corev1.LabelTopologyZone, corev1.DoNotSchedule)), 0.4, 0.2},
+		{"a hard spread over zones", replicas(4, over(corev1.LabelTopologyZone)), 0.4, 0.2},
 		{"anti-affinity by hostname", replicas(4, apart), 0.8, 0.8},
 		{"host ports", replicas(3, func(p *corev1.Pod) {
 			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80, ContainerPort: 80}}

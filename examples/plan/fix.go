@@ -374,7 +374,7 @@ func (t *trials) ofWorkload(classes []int) string {
 func (t *trials) anew(ctx context.Context, c change, fix *Fix, more binpack.Price) (binpack.Price, bool) {
 	s := c.of.Apply(t.p.Problem.Snapshot())
 	if !t.all && t.p.spent+podAnew*searchAnew*len(t.class) > fixBudget/2 {
-		if decided, harms := t.atFirst(ctx, c, s, *fix, more); decided || harms {
+		if decided, harms := t.atFirst(ctx, s, *fix, more); decided || harms {
 			return more, decided
 		}
 	}
@@ -390,7 +390,7 @@ func (t *trials) anew(ctx context.Context, c change, fix *Fix, more binpack.Pric
 // the change does to other pods in a fraction of the time. It is decided if it keeps what the fix
 // says for no more cost, leaves out no pod that has a place in the plan of the unchanged snapshot,
 // and is complete: a search that could place others as well may give them the places of some pods.
-func (t *trials) atFirst(ctx context.Context, c change, s scheduling.Snapshot, fix Fix, more binpack.Price) (decided, harms bool) {
+func (t *trials) atFirst(ctx context.Context, s scheduling.Snapshot, fix Fix, more binpack.Price) (decided, harms bool) {
 	quick := t.p.options
 	once := *quick.Scheduling
 	once.Attempts, quick.Scheduling = 1, &once

@@ -446,8 +446,3 @@ func (c change) id() string {
 	f := &c.of
 	return fmt.Sprintf("%q", []string{string(f.Kind), f.Pool, f.Quota, f.Key, f.Value, string(f.Constraint), strconv.Itoa(f.Index), c.text})
 }
-
-// alike reports whether another change is of the same kind and place, perhaps with another value.
-func (c change) alike(other change) bool {
-	return c.of.Kind == other.of.Kind && c.of.Pool == other.of.Pool && c.of.Quota == other.of.Quota && c.of.Key == other.of.Key
-}

@@ -226,7 +226,7 @@ func TestOpenLabels(t *testing.T) {
 			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term("p")}}
 		}, 4, map[string]int{"default": 1, "default-2": 1, "default-3": 1, "r1": 1}},
 		"spread": {func(p *corev1.Pod) {
-			over(rack, corev1.DoNotSchedule)(p)
+			over(rack)(p)
 			p.Spec.TopologySpreadConstraints[0].LabelSelector = &metav1.LabelSelector{MatchLabels: p.Labels}
 		}, 4, map[string]int{"default": 2, "r1": 2}},
 		"with a running pod": {func(p *corev1.Pod) {

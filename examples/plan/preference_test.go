@@ -149,7 +149,7 @@ func TestScarceMachinesAreTakenForAll(t *testing.T) {
 		}
 		pool := nodepool.New("default")
 		change(&pool, types)
-		pods := append(replicas(1, over(instancetypes.LabelCapacityType, corev1.DoNotSchedule)), replicas(1, func(p *corev1.Pod) { p.Name, p.Labels = "other", nil })...)
+		pods := append(replicas(1, over(instancetypes.LabelCapacityType)), replicas(1, func(p *corev1.Pod) { p.Name, p.Labels = "other", nil })...)
 		for i := range pods {
 			pods[i].Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("3500m")}
 		}

@@ -154,9 +154,9 @@ func TestTwoSpreadsWithOneCombinationMissing(t *testing.T) {
 			s.Pools = append(s.Pools, scheduling.Pool{NodePool: pool, Types: []instancetypes.InstanceType{instancetypes.New("std.4", nil, capacity, offers...)}})
 		}
 		s.Pods = replicas(18, func(p *corev1.Pod) {
-			over("tier", corev1.DoNotSchedule)(p)
+			over("tier")(p)
 			two := p.Spec.TopologySpreadConstraints
-			over(corev1.LabelTopologyZone, corev1.DoNotSchedule)(p)
+			over(corev1.LabelTopologyZone)(p)
 			p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, two...)
 		})
 		p, err := plan.Make(t.Context(), s, nil)

@@ -2,6 +2,7 @@ package resources
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,13 +16,10 @@ func Meant(name corev1.ResourceName, known ...string) string {
 	if name == "gpu" { // it is spelt more like cpu than like the resource of any device
 		return "nvidia.com/gpu"
 	}
-	near := ""
-	for _, k := range known {
-		if string(name) == k {
-			return ""
-		}
+	if slices.Contains(known, string(name)) {
+		return ""
 	}
-	near, _ = requirements.Nearest(string(name), known)
+	near, _ := requirements.Nearest(string(name), known)
 	return near
 }
 

@@ -255,8 +255,7 @@ func checkCronJob(v *visit, c *batchv1.CronJob) {
 func (v *visit) job(prefix string, s *batchv1.JobSpec) {
 	path := prefix + "spec.template"
 	v.take(v.checker.Pod(path, &s.Template.ObjectMeta, &s.Template.Spec))
-	switch s.Template.Spec.RestartPolicy {
-	case "", corev1.RestartPolicyAlways:
+	if restart := s.Template.Spec.RestartPolicy; restart == "" || restart == corev1.RestartPolicyAlways {
 		v.add(path+".spec.restartPolicy", "%q: a job needs OnFailure or Never", cmp.Or(s.Template.Spec.RestartPolicy, corev1.RestartPolicyAlways))
 	}
 	for _, f := range []struct {

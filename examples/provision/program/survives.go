@@ -161,7 +161,7 @@ func (s *survival) writeReasons(out io.Writer) {
 		}
 		fmt.Fprintln(out)
 		line := "lost after the loss of"
-		for _, word := range strings.Fields(strings.Join(of, ", ") + ": " + why) {
+		for word := range strings.FieldsSeq(strings.Join(of, ", ") + ": " + why) {
 			const width = 100
 			if len(line)+1+len(word) > width {
 				fmt.Fprintln(out, line)

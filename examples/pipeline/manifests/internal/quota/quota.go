@@ -180,6 +180,7 @@ func scope(r corev1.ScopedResourceSelectorRequirement, p *corev1.Pod) (in, known
 		return !bestEffort(p), true
 	case corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
 		return crossesNamespaces(p.Spec.Affinity), true
+	case corev1.ResourceQuotaScopeVolumeAttributesClass: // of claims
 	case corev1.ResourceQuotaScopePriorityClass:
 		class := p.Spec.PriorityClassName
 		switch r.Operator {

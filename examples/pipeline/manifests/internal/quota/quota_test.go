@@ -183,7 +183,8 @@ func TestScopes(t *testing.T) {
 		"deadline": {Spec: corev1.PodSpec{Containers: []corev1.Container{{}}, ActiveDeadlineSeconds: &seconds}},
 		"high":     {Spec: corev1.PodSpec{Containers: []corev1.Container{{}}, PriorityClassName: "high"}},
 		"crosses": {Spec: corev1.PodSpec{Containers: []corev1.Container{{}}, Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{Namespaces: []string{"ops"}}}}}}},
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{Namespaces: []string{"ops"}}},
+		}}}},
 	}
 	class := func(op corev1.ScopeSelectorOperator, values ...string) corev1.ResourceQuotaSpec {
 		return corev1.ResourceQuotaSpec{ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{{ScopeName: "PriorityClass", Operator: op, Values: values}}}}
