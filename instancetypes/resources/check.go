@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joinery-sdk/joinery/requirements"
 )
@@ -31,10 +32,11 @@ func IsExtended(name corev1.ResourceName) bool {
 
 // WrongRequest says why an API server refuses the request of a resource beside its limit; empty if
 // it does not. A request is at most its limit. Huge pages and extended resources cannot be
-// overcommitted, so their request equals their limit.
+// overcommitted, so their request equals their limit. Before it compares them, an API server rounds
+// both up to thousandths.
 func WrongRequest(name corev1.ResourceName, r *corev1.ResourceRequirements) string {
-	request, asked := r.Requests[name]
-	limit, limited := r.Limits[name]
+	request, asked := rounded(r.Requests, name)
+	limit, limited := rounded(r.Limits, name)
 	exact := strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) || IsExtended(name)
 	switch {
 	case !asked || !limited: // without a limit the meaning is clear
@@ -44,4 +46,11 @@ func WrongRequest(name corev1.ResourceName, r *corev1.ResourceRequirements) stri
 		return fmt.Sprintf("the request %s differs from the limit %s, which %s does not allow", request.String(), limit.String(), name)
 	}
 	return ""
+}
+
+func rounded(list corev1.ResourceList, name corev1.ResourceName) (resource.Quantity, bool) {
+	q, ok := list[name]
+	q = q.DeepCopy()
+	q.RoundUp(resource.Milli)
+	return q, ok
 }
