@@ -61,7 +61,7 @@ func (s *state) reasons(class int, c *Class) (out []Reason, places []string) {
 		r, shapes := s.explainPool(class, c, k, labelled)
 		r.Pool = p.Pools[k].Name
 		place := ""
-		if len(c.sources) > 0 { // else nobody compares it, and there may be thousands of shapes
+		if len(c.sources) > 0 { // only source.Blame reads it, and there may be thousands of shapes
 			place = source.Places(shapes, labels.of, suits)
 		}
 		out, places = append(out, r), append(places, place)

@@ -200,7 +200,8 @@ func (p *planner) fork() *planner {
 
 // ways finds the commands of the round. If budgets hold nodes back, what they allow is used for what
 // gains most now. So the way straight to the state of the round is compared with ways that leave it:
-// from some command on, nodes go without a purchase first if their pods fit on nodes that stay for now.
+// from some command on, nodes are deleted first whose pods fit on nodes that only a later plan gives
+// back.
 func (p *planner) ways(start *state) (whole, held bool) {
 	before := p.fork()
 	whole, held = p.way(math.MaxInt)
@@ -227,10 +228,11 @@ func (p *planner) ways(start *state) (whole, held bool) {
 }
 
 // deletions gives back nodes of the list without a purchase, those that gain most first, as far as the
-// budgets allow. A pod whose node would still have to be bought goes to a node that stays for now, if
-// possible to one that the budgets keep in any case. Such a node then stays, because its pods would move
-// twice. It must be able to go later: what is put on other nodes stays there, and the cluster would end
-// dearer. left are the moves that remain. due are moves of nodes that must go.
+// budgets allow. A pod whose node would still have to be bought goes to a node that only a later plan
+// gives back, if possible to one that the budgets keep in any case. Such a node then stays in this
+// plan, because its pods would move twice. It must be able to go later: what is put on other nodes
+// stays there, and the cluster would end dearer. left are the moves that remain. due are moves of
+// nodes that must go.
 func (p *planner) deletions(list, due []move, to *destination) (left []move) {
 	list = p.joined(pieces(list))
 	gain := func(v move) deprovision.Price { return p.weigh(v.nodes, 0).net() / deprovision.Price(len(v.nodes)) }
@@ -258,13 +260,13 @@ func (p *planner) deletions(list, due []move, to *destination) (left []move) {
 	return left
 }
 
-// hosting reports whether a node of the move takes pods for now.
+// hosting reports whether a node of the move is one of to.hosts.
 func (to *destination) hosting(v move) bool {
 	return slices.ContainsFunc(v.nodes, func(m *member) bool { return to.hosts[m.Name] })
 }
 
-// withoutHosts returns the moves of the nodes that take no pods for now, and sets the verdicts of the
-// others: explanations asks what holds their pods.
+// withoutHosts returns the moves of the nodes that are not in to.hosts, and sets the verdicts of the
+// others, because explanations asks what holds their pods.
 func (p *planner) withoutHosts(list []move, to *destination) []move {
 	return slices.DeleteFunc(pieces(list), func(v move) bool {
 		hosts := to.hosting(v)

@@ -371,7 +371,8 @@ func (s *state) members() []*member {
 }
 
 // destination is the result of the moves of a round: the final node of each moved pod, and the
-// nodes that are bought. hosts are nodes that take pods for now, see deleted.
+// nodes that are bought. hosts are nodes that take pods in this plan although a later one gives them
+// back, see planner.deletions.
 type destination struct {
 	moved  map[*corev1.Pod]string
 	bought map[string]NewNode

@@ -16,8 +16,8 @@ import (
 // way derives the commands that lead from the start of the round to the state that was found. First
 // come forced nodes one by one, then empty nodes, then nodes whose pods fit on nodes that stay. The
 // others follow in the smallest groups that save something. Nodes with pods that an earlier round
-// moved stay. After so many direct commands that buy for a saving, nodes are deleted for now before
-// others are bought.
+// moved stay. After so many direct commands that buy for a saving, nodes are deleted before others
+// are bought, see planner.deletions.
 //
 // The state becomes that after the commands, except that no pod has moved yet. whole says whether
 // they reach the whole state, and held whether budgets keep nodes back.

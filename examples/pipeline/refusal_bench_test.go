@@ -43,9 +43,11 @@ func BenchmarkRefusals(b *testing.B) {
 	for _, refused := range []int{200, 2000} {
 		b.Run(fmt.Sprintf("refused=%d", refused), func(b *testing.B) {
 			pods := deployments(refused, refused, false)
+			cause := map[string]string{} // by name
 			for i, p := range pods {
 				p.Namespace = "refused"
 				refusedFor[i%len(refusedFor)].spoil(p)
+				cause[p.Name] = refusedFor[i%len(refusedFor)].name
 			}
 			s := snapshot(b, append(pods, deployments(2000, 20, true)...))
 			packed, err := plan.Make(b.Context(), s, nil)
@@ -61,10 +63,10 @@ func BenchmarkRefusals(b *testing.B) {
 				for i, f := range packed.FirstFixes(false) {
 					p := unplaced[i].Pods[0]
 					if len(unplaced[i].Reasons()) == 0 {
-						b.Fatalf("%s: no reason", p.Name)
+						b.Fatalf("%s: no reason", cause[p.Name])
 					}
 					if p.Spec.NodeSelector[corev1.LabelArchStable] != "" && f.Text == "" && f.Untried == 0 {
-						b.Fatalf("%s: no fix", p.Name)
+						b.Fatalf("%s: no fix", cause[p.Name])
 					}
 				}
 			}

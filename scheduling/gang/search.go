@@ -99,9 +99,10 @@ func (a *admission) forgo(at *attempt) (*attempt, error) {
 	return at, nil
 }
 
-// bestFirst sorts groups by priority, and at equal priority the smallest first, which makes the most
-// groups whole if one resource is scarce.
+// bestFirst returns groups by priority, and at equal priority the smallest first, which makes the
+// most groups whole if one resource is scarce.
 func (a *admission) bestFirst(groups []int) []int {
+	groups = slices.Clone(groups)
 	slices.SortStableFunc(groups, func(x, y int) int {
 		return cmp.Or(cmp.Compare(a.groups[y].priority, a.groups[x].priority), cmp.Compare(a.share(x), a.share(y)), cmp.Compare(a.groups[x].need, a.groups[y].need))
 	})

@@ -47,6 +47,7 @@ func TestWhatAnAPIServerRefuses(t *testing.T) {
 		"a schedule in words":                           {cron("every day"), "spec.schedule: \"every day\": want five fields"},
 		"no schedule":                                   {cron(""), "spec.schedule"},
 		"a schedule with a time zone":                   {cron("TZ=UTC 0 3 * * *"), "spec.schedule: \"TZ=UTC 0 3 * * *\": the time zone is in spec.timeZone"},
+		"a stored schedule with a time zone":            {strings.Replace(cron("CRON_TZ=Europe/Berlin 0 3 * * *"), "name: x", "name: x, uid: u, resourceVersion: '1'", 1), ""},
 		"a schedule":                                    {cron("0 3 * * mon-fri"), ""},
 		"a schedule by name":                            {cron("@daily"), ""},
 		"two containers of one name":                    {pod("containers: [{name: c}, {name: c}]"), "spec.containers[1].name: \"c\" is already the name of spec.containers[0]"},

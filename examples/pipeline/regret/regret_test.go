@@ -179,7 +179,7 @@ func TestDecisionsAreNamed(t *testing.T) {
 	assert.Equal(t, r.Bill, parts(r))
 }
 
-// What nobody may give back is no decision to keep it: a do-not-disrupt annotation of the node or of a pod at that moment is named.
+// A node that a do-not-disrupt annotation protects at that moment, its own or that of a pod, was not kept by decision: the annotation is named.
 func TestProtectedNodesAreNamed(t *testing.T) {
 	sizes := []size{{4, 16, 0.2}, {16, 64, 0.8}}
 	begin := start()
