@@ -16,6 +16,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podfault"
+	"github.com/joinery-sdk/joinery/scheduling/internal/poolkeys"
 	"github.com/joinery-sdk/joinery/scheduling/internal/source"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
@@ -214,7 +215,7 @@ func (p *Problem) mayMeet(pool *Pool, s requirements.Set) bool {
 	}
 	agents := registered(pool, p.aliases, set)
 	for r := range s.All() {
-		if !r.AllowsAbsent() && !agents.Has(r.Key()) && !pool.knows(p.aliases.Key(r.Key())) {
+		if !r.AllowsAbsent() && !agents.Has(r.Key()) && !poolkeys.Known(pool.Types, p.aliases.Key(r.Key())) {
 			return false
 		}
 	}
@@ -489,12 +490,4 @@ func (s *state) unplaced() []int {
 // withFeatures narrows nodes to those that also declare the features that a pod needs.
 func withFeatures(nodes requirements.Alternatives, pod *corev1.PodSpec) requirements.Alternatives {
 	return nodes.Intersect(requirements.AnyOf(requirements.FromLabels(nodefeature.Labels(nodefeature.Needed(pod)))))
-}
-
-// index returns i, or panics with a sentence if there are not that many.
-func index(what string, i, n int) int {
-	if i < 0 || i >= n {
-		panic(fmt.Sprintf("scheduling: there is no %s %d; there are %d", what, i, n))
-	}
-	return i
 }

@@ -1,11 +1,9 @@
 package scheduling
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -120,7 +118,8 @@ type ShapeOffering struct {
 	// Index is the position of the offering in its instance type.
 	Index  int
 	Labels requirements.Set // the labels of the offering that some pod asks about
-	Price  float64          // in dollars an hour
+	// Price is in dollars an hour. Cost is what plans compare; see [Options.Cost].
+	Price, Cost float64
 	// Count is how many can be bought; 0 is any number. Offerings of a Reservation share one Count.
 	Count       int
 	Reservation string
@@ -202,7 +201,9 @@ func Compile(s Snapshot, opts *Options) (*Problem, error) {
 	if err := p.compileTopology(sets); err != nil {
 		return nil, err
 	}
-	p.compileShapes(p.mentioned())
+	if err := p.compileShapes(p.mentioned()); err != nil {
+		return nil, err
+	}
 	p.topology = p.topology.WithShapes(p.forTopology)
 	p.shapeLabels, p.market = sync.OnceValue(p.labelSets), sync.OnceValue(p.newMarket)
 	for i, c := range p.Classes {
@@ -232,14 +233,6 @@ func (p *Problem) Sharing() [][]int {
 	}
 	return out
 }
-
-// compareCosts compares in billionths of a dollar: the last digits of a sum depend on its order.
-func compareCosts(a, b float64) int { return cmp.Compare(math.Round(a*1e9), math.Round(b*1e9)) }
-
-// PodPrice estimates a pod's price in dollars an hour. For each node for sale that can hold the
-// pod, take its price times the pod's largest share of a resource. PodPrice is the least of these,
-// and 0 if there is no such node. It panics for an unknown class.
-func (p *Problem) PodPrice(class int) float64 { return p.own[index("class", class, len(p.own))]() }
 
 func (p *Problem) compileClasses(pending []*corev1.Pod, running map[string][]*corev1.Pod) {
 	others := slices.Concat(slices.Collect(maps.Values(running))...) // their order does not matter
@@ -482,17 +475,10 @@ func with(labels, sides requirements.Set) requirements.Set {
 	return out
 }
 
-// forTopology yields the shapes as package topology reads them.
-func (p *Problem) forTopology(yield func(topology.Shape) bool) {
-	var offerings []topology.Offering // reused, since the callee does not keep it
-	for i := range p.Shapes {
-		s := &p.Shapes[i]
-		offerings = offerings[:0]
-		for _, o := range s.Offerings {
-			offerings = append(offerings, topology.Offering{Labels: o.Labels, Price: o.Price})
-		}
-		if !yield(topology.Shape{Labels: s.Labels, Free: s.Free, Offerings: offerings}) {
-			return
-		}
+// index returns i, or panics with a sentence if there are not that many.
+func index(what string, i, n int) int {
+	if i < 0 || i >= n {
+		panic(fmt.Sprintf("scheduling: there is no %s %d; there are %d", what, i, n))
 	}
+	return i
 }

@@ -382,12 +382,12 @@ func (s *state) waiting() int {
 	return n
 }
 
-// cost returns the price of the nodes to buy in dollars an hour.
+// cost returns what the nodes to buy cost in dollars an hour; see [Options.Cost].
 func (s *state) cost() float64 {
 	sum := 0.0
 	for b, used := range usedBy(s.bound, len(s.last.Bins)) {
 		if bin := &s.last.Bins[b]; used {
-			sum += s.p.Shapes[bin.Shape].Offerings[bin.Offering].Price
+			sum += s.p.Shapes[bin.Shape].Offerings[bin.Offering].Cost
 		}
 	}
 	return sum
@@ -452,7 +452,7 @@ func (s *state) contents() []content {
 		for r, q := range out[at].used {
 			least = min(least, 1-float64(q)/float64(max(1, shape.Free[r])))
 		}
-		out[at].price = shape.Offerings[bin.Offering].Price
+		out[at].price = shape.Offerings[bin.Offering].Cost
 		out[at].unused = least * out[at].price
 	}
 	return out

@@ -19,7 +19,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodekind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/once"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
-	"github.com/joinery-sdk/joinery/scheduling/internal/spelling"
+	"github.com/joinery-sdk/joinery/scheduling/internal/poolkeys"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
@@ -40,8 +40,8 @@ func (p *Problem) compilePools() {
 			continue
 		}
 		set, _ := p.asked(&pool) // with an error it is impossible
-		for _, u := range pool.unknownKeys() {
-			p.Notes = append(p.Notes, fmt.Sprintf("pool %s: %s", pool.Name, u.text))
+		for _, u := range poolkeys.Unknown(&pool.NodePool, pool.Types) {
+			p.Notes = append(p.Notes, fmt.Sprintf("pool %s: %s", pool.Name, u.Text))
 		}
 		state := PoolState{Pool: pool, Set: set, MinValues: market.Demanded(pool.MinValues, pool.Types, set), NodesLeft: -1, taintSet: p.taints.Intern(pool.Taints), aliases: p.aliases, features: p.featuresOf(pool.Name), exclusions: &once.Map[string, *exclusion.Ranking]{}}
 		for _, name := range resources.Names(pool.Limits) {
@@ -114,72 +114,6 @@ func classKey(c nodepool.NodeClassRef) string {
 	return c.Group + "/" + strings.ToLower(c.Kind)
 }
 
-// unknownKey is a label that a pool asks of its nodes and that none of its instance types has.
-type unknownKey struct {
-	text    string
-	refused bool // an error; otherwise a note
-}
-
-// unknownKeys finds labels that are probably misspelt. A pool may add its own labels, also in a
-// domain that its types use, so a label that no type has excludes no type. It is noted if it is
-// nearly that of a type, or in the group of the node class, which is a cloud's domain or the
-// company's own. It is an error in a domain such as karpenter.k8s.aws, where only the cloud sets
-// labels, and a requirement in the group of the node class is one if it is nearly that of a type.
-func (p *Pool) unknownKeys() []unknownKey {
-	var out []unknownKey
-	var known []string // computed when first needed
-	for r := range p.NodeRequirements().All() {
-		key := r.Key()
-		domain, _, _ := strings.Cut(key, "/")
-		switch {
-		case len(p.Types) == 0 || key == nodepool.LabelKey || p.knows(key) || requirements.AgentAliases().Key(key) != key:
-			continue
-		case p.NodeClass.Group == domain && strings.EqualFold(key, domain+"/"+p.NodeClass.Kind): // it names the class
-			continue
-		}
-		if known == nil {
-			known = slices.Collect(p.knownKeys().All())
-		}
-		public := domain == key || strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") || domain == "karpenter.sh"
-		owned := !public && slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, domain+"/") })
-		_, own := p.Labels[key] // a company may have its own labels beside those of its types
-		class, cloud := domain == p.NodeClass.Group && !own, strings.HasPrefix(domain, "karpenter.")
-		near, ok := spelling.Likely(key, known, class || cloud)
-		u := unknownKey{text: fmt.Sprintf("no instance type has the label %q", key), refused: owned && (cloud || class && ok) && !r.AllowsAbsent()}
-		switch {
-		case !u.refused:
-			u.text += ", so it rules none out"
-		case !ok:
-			u.text += fmt.Sprintf(", and only instance types have labels of %s; use a label that a type has, or one of another domain", domain)
-		}
-		if ok {
-			u.text += fmt.Sprintf("; did you mean %q?", near)
-		}
-		if u.refused || ok || owned && class && !r.AllowsAbsent() {
-			out = append(out, u)
-		}
-	}
-	return out
-}
-
-func (p *Pool) knows(key string) bool {
-	return slices.ContainsFunc(p.Types, func(t instancetypes.InstanceType) bool {
-		return t.Requirements.Has(key) || slices.ContainsFunc(t.Offerings, func(o instancetypes.Offering) bool { return o.Requirements.Has(key) })
-	})
-}
-
-// knownKeys returns the label keys of a pool's types and offerings, and the well-known ones.
-func (p *Pool) knownKeys() requirements.Keys {
-	keys := instancetypes.WellKnown()
-	for i := range p.Types {
-		keys = keys.Union(p.Types[i].Requirements.Keys())
-		for _, o := range p.Types[i].Offerings {
-			keys = keys.Union(o.Requirements.Keys())
-		}
-	}
-	return keys
-}
-
 // typeRow is what shapes need of a type. It is computed once for all pools that share a slice of
 // types.
 type typeRow struct {
@@ -239,7 +173,7 @@ func attachable(name corev1.ResourceName) bool {
 	return ok
 }
 
-func (p *Problem) compileShapes(keys requirements.Keys) {
+func (p *Problem) compileShapes(keys requirements.Keys) error {
 	tables := map[*instancetypes.InstanceType][]typeRow{}
 	for k := range p.Pools {
 		pool := &p.Pools[k]
@@ -258,6 +192,21 @@ func (p *Problem) compileShapes(keys requirements.Keys) {
 			p.shapesOf(k, keys)
 		}
 	}
+	for i := range p.Shapes {
+		for j := range p.Shapes[i].Offerings {
+			o := &p.Shapes[i].Offerings[j]
+			if o.Cost = o.Price; p.options.Cost == nil {
+				continue
+			}
+			if labels, err := p.NodeLabels(i, j); err == nil {
+				o.Cost = p.options.Cost(labels, o.Price)
+			}
+			if !priced(o.Cost) {
+				return fmt.Errorf("scheduling: Options.Cost is %v for type %s in pool %s: want a finite number, 0 or more", o.Cost, p.InstanceType(i).Name, p.Pools[p.Shapes[i].Pool].Name)
+			}
+		}
+	}
+	return nil
 }
 
 // priced reports whether a price is a finite number of dollars, 0 or more.
@@ -362,7 +311,7 @@ func (p *Problem) parts(pool *PoolState, labels requirements.Set) []requirements
 	for _, q := range p.quotas.Quotas() {
 		by = append(by, q.Requirements())
 	}
-	isOpen := func(key string) bool { return !pool.knows(key) && key != nodepool.LabelKey }
+	isOpen := func(key string) bool { return !poolkeys.Known(pool.Types, key) && key != nodepool.LabelKey }
 	return nodekind.Parts(labels, pool.Set, isOpen, by)
 }
 
@@ -477,7 +426,7 @@ func (p *Problem) offers(yield func(*market.Offer, requirements.Set) bool) {
 				continue
 			}
 			stock := cmp.Or(o.Reservation, fmt.Sprint(i, " ", j))
-			if !yield(&market.Offer{Shape: i, Offering: j, Pool: s.Pool, Free: s.Free, Usage: s.Usage, Quota: o.Usage, Price: o.Price, Count: cmp.Or(o.Committed, o.Count), Takes: o.Takes, Stock: stock}, labels) {
+			if !yield(&market.Offer{Shape: i, Offering: j, Pool: s.Pool, Free: s.Free, Usage: s.Usage, Quota: o.Usage, Price: o.Cost, Count: cmp.Or(o.Committed, o.Count), Takes: o.Takes, Stock: stock}, labels) {
 				return
 			}
 		}
@@ -488,4 +437,27 @@ func (p *Problem) newSite(allowed requirements.Set) market.Site {
 	labels, counts := nodekind.Chosen(allowed), p.verifier.cluster
 	labels[corev1.LabelHostname] = "new node" // no node has this name
 	return market.Site{Allowed: allowed, Labels: labels, Values: counts.Values.At(counts.Index, labels)}
+}
+
+// compareCosts compares in billionths of a dollar: the last digits of a sum depend on its order.
+func compareCosts(a, b float64) int { return cmp.Compare(math.Round(a*1e9), math.Round(b*1e9)) }
+
+// PodPrice estimates a pod's share of a node, in dollars an hour. For each node for sale that can
+// hold the pod, take its [ShapeOffering.Cost] times the pod's largest share of a resource. PodPrice
+// is the least of these, and 0 if there is no such node. It panics for an unknown class.
+func (p *Problem) PodPrice(class int) float64 { return p.own[index("class", class, len(p.own))]() }
+
+// forTopology yields the shapes as package topology reads them.
+func (p *Problem) forTopology(yield func(topology.Shape) bool) {
+	var offerings []topology.Offering // reused, since the callee does not keep it
+	for i := range p.Shapes {
+		s := &p.Shapes[i]
+		offerings = offerings[:0]
+		for _, o := range s.Offerings {
+			offerings = append(offerings, topology.Offering{Labels: o.Labels, Price: o.Cost})
+		}
+		if !yield(topology.Shape{Labels: s.Labels, Free: s.Free, Offerings: offerings}) {
+			return
+		}
+	}
 }

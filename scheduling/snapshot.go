@@ -19,6 +19,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podfault"
+	"github.com/joinery-sdk/joinery/scheduling/internal/poolkeys"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/validation"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -149,6 +150,9 @@ type Options struct {
 	// infinite price, as in Karpenter, preferences are given up only if pods could not be placed
 	// with them. nil means a tenth. A negative price or NaN is an error of [Compile].
 	PreferencePrice *float64
+	// Cost is what a node to buy counts as, in dollars an hour, when plans are compared, for example
+	// its price plus a licence. nil means the price. A negative or infinite cost is an error.
+	Cost func(labels requirements.Set, pricePerHour float64) float64
 	// LeaveZones allows plans that buy nothing in a zone. Hard spreads then do not count that zone,
 	// since kube-scheduler counts a zone only if a node is there. By default, as in Karpenter,
 	// spreads count every zone for sale, so pods that spread over zones are in each of them. Spreads
@@ -290,9 +294,9 @@ func (v *checks) objects(s *Snapshot) {
 			v.types(pool)
 		}
 		v.ClassLabel(&pool.NodePool, classKey(pool.NodeClass), pool.Types)
-		for _, u := range pool.unknownKeys() {
-			if u.refused {
-				v.Add("pool "+pool.Name, "%s", u.text)
+		for _, u := range poolkeys.Unknown(&pool.NodePool, pool.Types) {
+			if u.Refused {
+				v.Add("pool "+pool.Name, "%s", u.Text)
 			}
 		}
 	}

@@ -79,7 +79,7 @@ func (p *Plan) inDomains(ctx context.Context, k *packer, opts *Options) (*Plan, 
 	if err != nil {
 		return nil, err
 	}
-	d.best.Bound.add(append(open, closed...), d.best.objective())
+	d.best.Bound.add(append(open, closed...), d.best.Counted())
 	return d.best, nil
 }
 
@@ -153,7 +153,7 @@ func (d *domains) search(ctx context.Context) (open, closed []branch, err error)
 			}
 		}
 		next := open[at]
-		if next.claim.none || float64(next.claim.price())*(1+closeEnough/100.0) >= float64(d.best.objective()) {
+		if next.claim.none || float64(next.claim.price())*(1+closeEnough/100.0) >= float64(d.best.Counted()) {
 			break
 		}
 		if len(next.values) == len(d.groups) {
@@ -233,7 +233,7 @@ func (d *domains) plan(ctx context.Context, values [][]string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(made.placed(), d.best.placed()) || made.objective() >= d.best.objective() || slices.ContainsFunc(d.opts.Groups, made.isSpread) {
+	if !slices.Equal(made.placed(), d.best.placed()) || made.Counted() >= d.best.Counted() || slices.ContainsFunc(d.opts.Groups, made.isSpread) {
 		return nil
 	}
 	made.options, made.partly = d.best.options, d.best.partly
@@ -280,16 +280,6 @@ func (p *Plan) placed() []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-// objective returns the cost of the nodes to buy as [Objective] counts it.
-func (p *Plan) objective() binpack.Price {
-	var sum binpack.Price
-	for _, n := range p.Result.NewNodes() {
-		o := &p.Instance.Problem().Types[n.Shape].Offerings[n.ShapeOffering]
-		sum += cmp.Or(o.Objective, o.Price)
-	}
-	return sum
 }
 
 // add combines the bound with that of the branches. Every plan is in one of the branches.

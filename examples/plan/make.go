@@ -275,7 +275,7 @@ func solve(ctx context.Context, p *scheduling.Problem, opts *Options) (*Plan, *p
 		packing = opts.Packing
 	}
 	k.final, k.draft = packings(packing)
-	k.asPacked = !isOwn(k.final.Strategy) || out.options.Objective.countsMore()
+	k.asPacked = !isOwn(k.final.Strategy)
 	var err error
 	if out.Result, err = p.Solve(ctx, k); err != nil {
 		return nil, nil, fmt.Errorf("plan: %w", err)
@@ -298,7 +298,7 @@ type packer struct {
 	final, draft binpack.Options
 	rounds       []round
 	finals       map[int]round // by number of the round
-	asPacked     bool          // price alone does not say which nodes are worth giving up
+	asPacked     bool          // the strategy is the caller's own
 }
 
 type round struct {
@@ -382,7 +382,10 @@ func typesFor(p *scheduling.Problem, beyond *Objective) []binpack.Type {
 			Tags: s.Tags, Limits: limits(s.Limits), Offerings: make([]binpack.Offering, len(s.Offerings)),
 		}
 		for j, o := range s.Offerings {
-			t.Offerings[j] = binpack.Offering{Provides: o.Labels, Price: Price(o.Price), Objective: beyond.counts(p, i, j), Counted: o.Count > 0, Count: o.Count, Reservation: o.Reservation, Usage: o.Usage}
+			t.Offerings[j] = binpack.Offering{Provides: o.Labels, Price: Price(o.Price), Counted: o.Count > 0, Count: o.Count, Reservation: o.Reservation, Usage: o.Usage}
+			if cost := Price(o.Cost); cost != Price(o.Price) {
+				t.Offerings[j].Objective = max(1, cost) // 0 would mean the price
+			}
 			if o.Takes > 0 { // counted in money
 				t.Offerings[j].Counted, t.Offerings[j].Count, t.Offerings[j].Takes = true, o.Committed, o.Takes
 			}

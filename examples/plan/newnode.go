@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,6 +75,16 @@ func (p *Plan) Cost() binpack.Price {
 	var sum binpack.Price
 	for _, n := range p.Result.NewNodes() {
 		sum += p.Instance.Problem().Types[n.Shape].Offerings[n.ShapeOffering].Price
+	}
+	return sum
+}
+
+// Counted returns what the new nodes count as in the [Objective]; without one it is [Plan.Cost].
+func (p *Plan) Counted() binpack.Price {
+	var sum binpack.Price
+	for _, n := range p.Result.NewNodes() {
+		o := &p.Instance.Problem().Types[n.Shape].Offerings[n.ShapeOffering]
+		sum += cmp.Or(o.Objective, o.Price)
 	}
 	return sum
 }

@@ -162,18 +162,6 @@ func (o *Objective) Narrow(s scheduling.Snapshot) scheduling.Snapshot {
 	return s
 }
 
-// counts returns the cost of the shape's offering in the objective; 0 means that it is the price.
-func (o *Objective) counts(p *scheduling.Problem, shape, offering int) binpack.Price {
-	if o == nil || len(o.Factors) == 0 && o.PerNode == 0 && o.Interruption == 0 && o.Interruptions == nil {
-		return 0
-	}
-	labels, err := p.NodeLabels(shape, offering)
-	if err != nil {
-		return 0
-	}
-	return o.Cost(labels, p.Shapes[shape].Offerings[offering].Price)
-}
-
 // Cost returns the cost in the objective of a node with these labels and this price in dollars an
 // hour.
 func (o *Objective) Cost(labels requirements.Set, price float64) binpack.Price {
@@ -188,6 +176,14 @@ func (o *Objective) Cost(labels requirements.Set, price float64) binpack.Price {
 		cost += o.trouble(labels, price)
 	}
 	return Price(cost + o.PerNode)
+}
+
+// Counted returns Cost as [scheduling.Options] want it, or nil if nodes count as their price.
+func (o *Objective) Counted() func(labels requirements.Set, pricePerHour float64) float64 {
+	if !o.countsMore() {
+		return nil
+	}
+	return func(labels requirements.Set, price float64) float64 { return o.Cost(labels, price).Dollars() }
 }
 
 // trouble returns the expected cost of interruptions, in dollars an hour, of a spot node with these
@@ -213,16 +209,20 @@ type Spread struct {
 	Workload, Plan float64
 }
 
-// Scheduling returns the options that a snapshot must be compiled with for the objective. If Spread
-// has a limit, it replaces [scheduling.Options.Apart], so new nodes stay as packed. If Spread
-// limits each workload, each workload has classes of its own. nil means defaults.
+// Scheduling returns the options that a snapshot must be compiled with for the objective: nodes
+// count as [Objective.Cost] says. If Spread has a limit, it replaces [scheduling.Options.Apart], so
+// new nodes stay as packed. If Spread limits each workload, each workload has classes of its own.
+// nil means defaults.
 func (o *Objective) Scheduling(opts *scheduling.Options) *scheduling.Options {
-	if o == nil || o.Spread == (Spread{}) {
+	if !o.countsMore() && (o == nil || o.Spread == (Spread{})) {
 		return opts
 	}
 	var out scheduling.Options
 	if opts != nil {
 		out = *opts
+	}
+	if out.Cost = o.Counted(); o.Spread == (Spread{}) {
+		return &out
 	}
 	out.Apart = func(*corev1.Pod) string { return "" }
 	if o.Spread.Workload > 0 {

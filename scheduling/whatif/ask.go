@@ -48,7 +48,7 @@ type Question struct {
 	// MaxNodes limits how many nodes are bought; 0 means none.
 	MaxNodes int
 	// MaxPrice is an exclusive upper bound on the total price of the nodes bought; 0 means no
-	// bound. Every Price of questions and answers is a cost in the objective if [Options.Price] is
+	// bound. Every Price of questions and answers is a cost in the objective if [Options.Cost] is
 	// set.
 	MaxPrice Price
 	// CapacityTypes are the capacity types that may be bought; nil means all.

@@ -30,9 +30,9 @@ type Options struct {
 	// [scheduling.Options].
 	Constraints []scheduling.Constraint
 	Aliases     *requirements.Aliases
-	// Price is the cost of an offering of a shape in the objective; nil means its price. If it is
-	// set, every [Price] of questions, orders and answers is such a cost.
-	Price func(p *scheduling.Problem, shape, offering int) Price
+	// Cost is what a node to buy counts as, as in [scheduling.Options]. If it is set, every [Price]
+	// of questions, orders and answers is such a cost.
+	Cost func(labels requirements.Set, pricePerHour float64) float64
 	// PreferencePrice is the price of a preference, as in [scheduling.Options]; see
 	// [Answer.Forgone].
 	PreferencePrice *float64
@@ -154,7 +154,7 @@ func (e *engine) compileClasses(s scheduling.Snapshot, groups [][]*corev1.Pod, o
 		}
 	}
 	var err error
-	if e.problem, err = scheduling.Compile(in, &scheduling.Options{IgnorePreferences: true, Constraints: o.Constraints, Aliases: o.Aliases, PreferencePrice: o.PreferencePrice}); err != nil {
+	if e.problem, err = scheduling.Compile(in, &scheduling.Options{IgnorePreferences: true, Constraints: o.Constraints, Aliases: o.Aliases, PreferencePrice: o.PreferencePrice, Cost: o.Cost}); err != nil {
 		return err
 	}
 	e.dims = len(e.problem.Resources)

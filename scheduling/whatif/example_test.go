@@ -266,10 +266,8 @@ func ExampleBought() {
 // large node is cheaper than two.
 func ExamplePrice() {
 	a, b := pod("a", "node-a", "2"), pod("b", "node-a", "2")
-	licensed := func(p *scheduling.Problem, shape, offering int) whatif.Price {
-		return whatif.Price(1e9*p.Shapes[shape].Offerings[offering].Price) + 100_000_000
-	}
-	c, err := whatif.Compile(snapshot([]*corev1.Node{node("node-a", "z1", "8")}, a, b), &whatif.Options{Price: licensed})
+	licensed := func(_ requirements.Set, pricePerHour float64) float64 { return pricePerHour + 0.1 }
+	c, err := whatif.Compile(snapshot([]*corev1.Node{node("node-a", "z1", "8")}, a, b), &whatif.Options{Cost: licensed})
 	if err != nil {
 		fmt.Println(err)
 		return

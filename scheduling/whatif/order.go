@@ -369,7 +369,7 @@ func (e *engine) compileOffers(opts Options) {
 				sigs[text] = sig
 			}
 			o := offer{
-				shape: i, index: j, price: Price(math.Round(min(so.Price, mostPrice) * 1e9)), free: s.Free, sig: sig, labels: labels,
+				shape: i, index: j, price: Price(math.Round(min(so.Cost, mostPrice) * 1e9)), free: s.Free, sig: sig, labels: labels,
 				pool: int32(s.Pool), static: e.static[e.problem.Pools[s.Pool].Name], typ: t.Name, reservation: so.Reservation, count: cmp.Or(so.Committed, so.Count), takes: max(so.Takes, 1), money: so.Takes > 0, daemons: daemons,
 			}
 			o.all = sync.OnceValue(func() requirements.Set {
@@ -381,9 +381,6 @@ func (e *engine) compileOffers(opts Options) {
 			o.id, _ = reqs.Get(instancetypes.LabelReservationID).Single()
 			o.zone, _ = reqs.Get(corev1.LabelTopologyZone).Single()
 			o.capacity, _ = reqs.Get(instancetypes.LabelCapacityType).Single()
-			if opts.Price != nil {
-				o.price = opts.Price(e.problem, i, j)
-			}
 			e.offers = append(e.offers, o)
 		}
 	}

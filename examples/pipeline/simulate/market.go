@@ -51,7 +51,7 @@ func staticPools(s scheduling.Snapshot) map[string]bool {
 	return out
 }
 
-func newMarket(p *scheduling.Problem, o *plan.Objective, static map[string]bool) *market {
+func newMarket(p *scheduling.Problem, static map[string]bool) *market {
 	m := &market{problem: p, items: make([]scheduling.Item, len(p.Classes)), static: static}
 	for _, it := range p.Items() {
 		if len(it.Pods) == 1 {
@@ -68,8 +68,8 @@ func newMarket(p *scheduling.Problem, o *plan.Objective, static map[string]bool)
 		m.base.Pools[i].MinValues = nil // whatif checks them
 	}
 	m.compileWays()
-	m.fixed, m.fixedFull = m.fixedOf(o, false), m.fixedOf(o, true)
-	m.compileFront(o)
+	m.fixed, m.fixedFull = m.fixedOf(false), m.fixedOf(true)
+	m.compileFront()
 	m.sizes = m.byCost()
 	return m
 }
@@ -77,7 +77,7 @@ func newMarket(p *scheduling.Problem, o *plan.Objective, static map[string]bool)
 // compileFront finds the offerings that no other offering dominates. An offering dominates another
 // with the same relevant labels if it is at least as large and as cheap, and counts no more against
 // limits and quotas.
-func (m *market) compileFront(objective *plan.Objective) {
+func (m *market) compileFront() {
 	types := plan.Types(m.problem)
 	m.types = types
 	type entry struct {
@@ -103,7 +103,7 @@ func (m *market) compileFront(objective *plan.Objective) {
 			if byLabels[key] == nil {
 				order = append(order, key)
 			}
-			byLabels[key] = append(byLabels[key], entry{t, o, costOf(m.problem, objective, t, o)})
+			byLabels[key] = append(byLabels[key], entry{t, o, costOf(m.problem, t, o)})
 		}
 	}
 	slices.Sort(order)
@@ -133,7 +133,7 @@ func (m *market) compileFront(objective *plan.Objective) {
 		x.Offerings = nil
 		for _, o := range undominated[t] {
 			off := types[t].Offerings[o]
-			off.Objective = binpack.Price(costOf(m.problem, objective, t, o))
+			off.Objective = binpack.Price(costOf(m.problem, t, o))
 			x.Offerings = append(x.Offerings, off)
 		}
 		m.front = append(m.front, x)
@@ -168,7 +168,7 @@ func (m *market) compileWays() {
 // fixedOf returns what static pools buy: the cheapest offering, and reservations only if there is
 // nothing else, because pods may be planned on them. It looks at full offerings, or at the others,
 // and leaves out those of commitments, from which [pipeline.Static] buys nothing.
-func (m *market) fixedOf(objective *plan.Objective, full bool) map[string][2]int {
+func (m *market) fixedOf(full bool) map[string][2]int {
 	fixed := map[string][2]int{}
 	better := func(pool string, i, j int) bool {
 		at, ok := fixed[pool]
@@ -177,7 +177,7 @@ func (m *market) fixedOf(objective *plan.Objective, full bool) map[string][2]int
 		}
 		a, b := &m.problem.Shapes[i].Offerings[j], &m.problem.Shapes[at[0]].Offerings[at[1]]
 		return cmp.Or(
-			cmp.Compare(min(a.Count, 1), min(b.Count, 1)), cmp.Compare(costOf(m.problem, objective, i, j), costOf(m.problem, objective, at[0], at[1])),
+			cmp.Compare(min(a.Count, 1), min(b.Count, 1)), cmp.Compare(costOf(m.problem, i, j), costOf(m.problem, at[0], at[1])),
 			strings.Compare(m.problem.InstanceType(i).Name, m.problem.InstanceType(at[0]).Name),
 		) < 0
 	}
@@ -212,14 +212,9 @@ func priceOf(p *scheduling.Problem, shape, offering int) deprovision.Price {
 	return deprovision.Dollars(p.Shapes[shape].Offerings[offering].Price)
 }
 
-// costOf returns the cost of an offering of a shape in the objective. A nil objective is the price.
-func costOf(p *scheduling.Problem, o *plan.Objective, shape, offering int) deprovision.Price {
-	if o != nil {
-		if labels, err := p.NodeLabels(shape, offering); err == nil {
-			return deprovision.Price(o.Cost(labels, p.Shapes[shape].Offerings[offering].Price))
-		}
-	}
-	return priceOf(p, shape, offering)
+// costOf returns the cost of an offering of a shape; see [scheduling.Options.Cost].
+func costOf(p *scheduling.Problem, shape, offering int) deprovision.Price {
+	return deprovision.Dollars(p.Shapes[shape].Offerings[offering].Cost)
 }
 
 func covers(a, b []int64) bool {

@@ -50,9 +50,7 @@ func NewFor(s scheduling.Snapshot, o *plan.Options) (*Simulator, []string, error
 	if o == nil {
 		o = &plan.Options{}
 	}
-	c, err := whatif.Compile(s, &whatif.Options{Static: true, Together: together(o.Groups), LeaveZones: o.Scheduling != nil && o.Scheduling.LeaveZones, Price: func(p *scheduling.Problem, shape, offering int) whatif.Price {
-		return whatif.Price(costOf(p, o.Objective, shape, offering))
-	}})
+	c, err := whatif.Compile(s, &whatif.Options{Static: true, Together: together(o.Groups), LeaveZones: o.Scheduling != nil && o.Scheduling.LeaveZones, Cost: o.Objective.Counted()})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -67,7 +65,7 @@ func NewFor(s scheduling.Snapshot, o *plan.Options) (*Simulator, []string, error
 		}
 	}
 	c, places := reserve(c, moving, stays, o.Groups)
-	sim := &Simulator{at: c, market: newMarket(c.Problem(), o.Objective, staticPools(s))}
+	sim := &Simulator{at: c, market: newMarket(c.Problem(), staticPools(s))}
 	sim.market.limited = limitedPools(s)
 	var nominated []string
 	for _, p := range places {

@@ -270,8 +270,8 @@ func Of(p *plan.Plan) Report {
 	if bound.Choice > bound.Price {
 		r.Summary.ChoiceLowerBoundPerHour = bound.Choice.Dollars()
 	}
-	if p.Packing.Objective != p.Packing.Cost {
-		r.Summary.ObjectivePerHour = p.Packing.Objective.Dollars()
+	if counted := p.Counted(); counted != p.Cost() {
+		r.Summary.ObjectivePerHour = counted.Dollars()
 	}
 	r.Summary.Pods = r.Summary.Scheduled + r.Summary.Unschedulable + r.Summary.Ignored
 	return r
