@@ -471,6 +471,11 @@ func (p *Problem) pending() int {
 	return n
 }
 
+// attempts returns how many attempts a plan of so many pods may have beside the first plan.
+func (d *decisions) attempts(pods int) int {
+	return min(cmp.Or(d.base.options.Attempts, defaultAttempts), max(1, fewerPods/pods))
+}
+
 // wanted returns how many pods of the class are planned.
 func (p *Problem) wanted(class int) int {
 	return p.topology.Choice().Pods(class, len(p.Classes[class].Pods))

@@ -93,17 +93,6 @@ func (s *state) bins() []int {
 	return order
 }
 
-// bought returns the bins with pods.
-func (s *state) bought() []OutcomeBin {
-	var out []OutcomeBin
-	for b, used := range usedBy(s.bound, len(s.last.Bins)) {
-		if used {
-			out = append(out, s.last.Bins[b])
-		}
-	}
-	return out
-}
-
 func (s *state) newNodes(names []string) []NewNode {
 	bins := make([]NewNode, len(names))
 	for _, b := range s.bound {
@@ -166,27 +155,13 @@ type place struct {
 	labels          string // the key of the bin's own
 }
 
-// labels returns the labels that the node will have.
-func (b *OutcomeBin) labels(p *Problem) map[string]string {
-	var all requirements.Builder
-	all.AddSet(p.Shapes[b.Shape].Labels)
-	all.AddSet(p.Shapes[b.Shape].Offerings[b.Offering].Labels)
-	all.AddSet(b.Labels)
-	set, _ := all.Set() // an impossible set has no labels
-	return nodekind.Chosen(set)
-}
-
-// ChosenLabels chooses one value for each label that set requires of a node, always the same. Of
-// several allowed values it chooses "default", which clouds use by default, or else the first.
-// Pseudo-labels and labels that agents set are left out, as in [NewNode.Labels].
-func (p *Problem) ChosenLabels(set requirements.Set) map[string]string {
-	out := nodekind.Chosen(set)
-	maps.DeleteFunc(out, func(key, _ string) bool {
-		_, feature := nodefeature.Name(key)
-		return feature || key == labelRegistered || key == labelInitialized || p.aliases.Key(key) != key ||
-			slices.ContainsFunc(p.Pools, func(pool PoolState) bool { return key == classKey(pool.NodeClass) && !pool.Set.Has(key) })
-	})
-	return out
+// verify binds the pods of the outcome one by one, in the given order.
+func (s *state) verify(order []binding) {
+	s.bound, s.refused = s.p.verifier.verify(s.last.Bins, order)
+	s.placed = make([]int, len(s.p.Classes))
+	for _, b := range s.bound {
+		s.placed[b.class]++
+	}
 }
 
 // extend adds nodes for unplaced pods that kube-scheduler's filters let onto a node that a pool may
@@ -230,6 +205,30 @@ func (s *state) extend() (out *state, all bool) {
 		}
 	}
 	return s, false
+}
+
+// extend adds nodes for unplaced pods, and then plans the placed pods alone. That packs them better,
+// and avoids dear domains that were chosen for the sake of pods that were not placed in the end.
+func (d *decisions) extend() {
+	for range mostExtensions {
+		if len(d.best.bound) == d.best.p.pending() || d.err != nil || d.ctx.Err() != nil {
+			return
+		}
+		d.best, _ = d.best.extend()
+		c := d.best.p.topology.Choice()
+		c.Only = slices.Clone(d.best.placed)
+		if kept, _ := d.try(c); !kept {
+			return
+		}
+	}
+}
+
+// extended adds nodes to a plan, if there is one. all says that nothing else can be added.
+func (d *decisions) extended(at *state) (out *state, all bool) {
+	for k := 0; k < mostExtensions && !all && at != nil && d.ctx.Err() == nil; k++ {
+		at, all = at.extend()
+	}
+	return at, all
 }
 
 const (

@@ -213,10 +213,13 @@ func (s *state) explainTopology(class int) Reason {
 	return out
 }
 
-// anyNodeHas reports whether an existing node, or one that can be bought, has the label. Some pod
-// must ask about the key.
+// anyNodeHas reports whether an existing node has the label, or one that can be bought. A node of a
+// pool that only excludes values has it if some pod requires it. Some pod must ask about the key.
 func (p *Problem) anyNodeHas(key string) bool {
-	has := func(s requirements.Set) bool { return s.Has(key) && !s.Get(key).Subset(requirements.DoesNotExist(key)) }
+	asked := slices.ContainsFunc(p.Classes, func(c *Class) bool { return c.Required.Keys().Contains(key) })
+	has := func(s requirements.Set) bool {
+		return s.Has(key) && (asked && !s.Get(key).Subset(requirements.DoesNotExist(key)) || !s.Get(key).AllowsAbsent())
+	}
 	return slices.ContainsFunc(p.Existing, func(n ExistingNode) bool { return has(n.Labels) }) ||
 		slices.ContainsFunc(p.Shapes, func(s Shape) bool {
 			return key == corev1.LabelHostname || has(s.Labels) || slices.ContainsFunc(s.Offerings, func(o ShapeOffering) bool { return has(o.Labels) })
@@ -450,6 +453,17 @@ func (s *state) stillCountedBy(quota string) string {
 // offer returns what a bin is bought as, which counts the most of what it may become.
 func (p *Problem) offer(b *OutcomeBin) *market.Offer {
 	return p.market().AnyOf(b.Shape, b.Offering, b.Needed)
+}
+
+// bought returns the bins with pods.
+func (s *state) bought() []OutcomeBin {
+	var out []OutcomeBin
+	for b, used := range usedBy(s.bound, len(s.last.Bins)) {
+		if used {
+			out = append(out, s.last.Bins[b])
+		}
+	}
+	return out
 }
 
 // areGone returns the names of nodes and "is" or "are".

@@ -68,15 +68,6 @@ func (s *state) loosen() *state {
 	return s.p.state(loose, last)
 }
 
-// verify binds the pods of the outcome one by one, in the given order.
-func (s *state) verify(order []binding) {
-	s.bound, s.refused = s.p.verifier.verify(s.last.Bins, order)
-	s.placed = make([]int, len(s.p.Classes))
-	for _, b := range s.bound {
-		s.placed[b.class]++
-	}
-}
-
 // step returns the facts of the next attempt.
 func (s *state) step(next *search, unplaced []int) topology.Facts {
 	if next.closings == 0 && next.idle < patience {
@@ -123,6 +114,7 @@ func (v *solver) decide(best *state) (*state, error) {
 	d.gather()
 	d.extend()
 	d.admit()
+	d.instead()
 	d.hosts()
 	d.fewer()
 	if best.p.options.Attempts == 1 { // what follows looks for lower costs
@@ -203,22 +195,6 @@ func (d *decisions) gone() {
 	}
 }
 
-// extend adds nodes for unplaced pods, and then plans the placed pods alone. That packs them better,
-// and avoids dear domains that were chosen for the sake of pods that were not placed in the end.
-func (d *decisions) extend() {
-	for range mostExtensions {
-		if len(d.best.bound) == d.best.p.pending() || d.err != nil || d.ctx.Err() != nil {
-			return
-		}
-		d.best, _ = d.best.extend()
-		c := d.best.p.topology.Choice()
-		c.Only = slices.Clone(d.best.placed)
-		if kept, _ := d.try(c); !kept {
-			return
-		}
-	}
-}
-
 // place plans with a choice, and keeps the plan if it places more.
 func (d *decisions) place(c topology.Choice) {
 	p := d.best.p
@@ -253,6 +229,43 @@ func (d *decisions) admit() {
 				c.Only[k] = len(p.Classes[k].Pods)
 			}
 			d.place(c)
+		}
+	}
+}
+
+// insteadPods limits the pods of all plans of instead.
+const insteadPods = 4_000
+
+// instead leaves out a class that may keep others out of domains, and then adds its pods where they
+// fit, those with the fewest placed pods first. If that places more, it leaves out another one too.
+func (d *decisions) instead() {
+	p, out, until := d.base, []int(nil), min(d.until, d.pods+insteadPods)
+	for again := p.options.Attempts != 1; again; {
+		before := d.best
+		rivals := slices.DeleteFunc(p.topology.Rivals(before.unplaced()), func(k int) bool {
+			urgent := func(i int) bool { return i != k && p.Classes[i].priority >= p.Classes[k].priority }
+			return before.placed[k] == 0 || slices.Contains(out, k) || !slices.ContainsFunc(before.unplaced(), urgent)
+		})
+		slices.SortStableFunc(rivals, func(a, b int) int {
+			return cmp.Or(cmp.Compare(p.Classes[a].priority, p.Classes[b].priority), cmp.Compare(before.placed[a], before.placed[b]))
+		})
+		again = false
+		for _, k := range rivals {
+			if d.pods >= until {
+				return
+			}
+			c := d.best.p.topology.Choice()
+			c.Only, c.Without = make([]int, len(p.Classes)), nil
+			for i := range c.Only {
+				if i != k && !slices.Contains(out, i) {
+					c.Only[i] = len(p.Classes[i].Pods)
+				}
+			}
+			at, _ := d.extended(d.plan(*p, c, &topology.Assignment{}, d.attempts(p.pending())))
+			if at != nil && p.comparePlaced(at, d.best) < 0 {
+				d.best, out, again = at, append(out, k), true
+				break
+			}
 		}
 	}
 }
@@ -313,13 +326,8 @@ func (d *decisions) smallest(order []int, priority int32, n int) {
 	}
 	verifier := *other.verifier
 	verifier.order, other.verifier = other.bySize, &verifier
-	attempts := min(cmp.Or(other.options.Attempts, defaultAttempts), max(1, fewerPods/pods))
-	at := d.plan(other, c, &topology.Assignment{}, attempts) // blame and closed domains come from other pods
-	all := false
-	for k := 0; k < mostExtensions && !all && at != nil && d.ctx.Err() == nil; k++ {
-		at, all = at.extend()
-	}
-	if all && other.compare(at, d.best) < 0 { // otherwise pods may fit that were not added
+	at, all := d.extended(d.plan(other, c, &topology.Assignment{}, d.attempts(pods))) // blame and closed domains come from other pods
+	if all && other.compare(at, d.best) < 0 {                                         // otherwise pods may fit that were not added
 		d.best = at
 	}
 }
@@ -330,16 +338,6 @@ func (d *decisions) gather() {
 	c, zones := d.best.p.topology.Choice(), d.base.topology.Zones()
 	for k := 0; k <= len(zones) && d.pods < d.until && slices.ContainsFunc(d.best.unplaced(), d.base.topology.Gathers); k++ {
 		c.Without = append(slices.Clone(zones[:k]), zones[min(k+1, len(zones)):]...)
-		d.place(c)
-	}
-}
-
-// hosts lets nodes have more pods of a spread by hostname than its skew allows beside an empty node,
-// if that places more: where a limit leaves no further node, the least count rises.
-func (d *decisions) hosts() {
-	p, c := d.best.p, d.best.p.topology.Choice()
-	limited := func(i int) bool { return p.topology.SpreadsOverHosts(i) && d.best.soldOut(i) }
-	for c.LeastOnHosts = 1; c.LeastOnHosts < 2*p.pending() && d.pods < d.until && slices.ContainsFunc(d.best.unplaced(), limited); c.LeastOnHosts *= 2 {
 		d.place(c)
 	}
 }

@@ -3,6 +3,7 @@ package scheduling
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/internal/exclusion"
 	"github.com/joinery-sdk/joinery/scheduling/internal/market"
+	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodekind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/once"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
@@ -407,6 +409,16 @@ func (s *state) soldOut(class int) bool {
 	return len(left.Kinds(s.p.sales[class](), c.bound, c.requests, func(market.Kind) bool { return true })) == 0
 }
 
+// hosts lets nodes have more pods of a spread by hostname than its skew allows beside an empty node,
+// if that places more: where a limit leaves no further node, the least count rises.
+func (d *decisions) hosts() {
+	p, c := d.best.p, d.best.p.topology.Choice()
+	limited := func(i int) bool { return p.topology.SpreadsOverHosts(i) && d.best.soldOut(i) }
+	for c.LeastOnHosts = 1; c.LeastOnHosts < 2*p.pending() && d.pods < d.until && slices.ContainsFunc(d.best.unplaced(), limited); c.LeastOnHosts *= 2 {
+		d.place(c)
+	}
+}
+
 func (p *Problem) newMarket() *market.Market {
 	pools := make([]market.Pool, len(p.Pools))
 	for i := range p.Pools {
@@ -460,4 +472,27 @@ func (p *Problem) forTopology(yield func(topology.Shape) bool) {
 			return
 		}
 	}
+}
+
+// labels returns the labels that the node will have.
+func (b *OutcomeBin) labels(p *Problem) map[string]string {
+	var all requirements.Builder
+	all.AddSet(p.Shapes[b.Shape].Labels)
+	all.AddSet(p.Shapes[b.Shape].Offerings[b.Offering].Labels)
+	all.AddSet(b.Labels)
+	set, _ := all.Set() // an impossible set has no labels
+	return nodekind.Chosen(set)
+}
+
+// ChosenLabels chooses one value for each label that set requires of a node, always the same. Of
+// several allowed values it chooses "default", which clouds use by default, or else the first.
+// Pseudo-labels and labels that agents set are left out, as in [NewNode.Labels].
+func (p *Problem) ChosenLabels(set requirements.Set) map[string]string {
+	out := nodekind.Chosen(set)
+	maps.DeleteFunc(out, func(key, _ string) bool {
+		_, feature := nodefeature.Name(key)
+		return feature || key == labelRegistered || key == labelInitialized || p.aliases.Key(key) != key ||
+			slices.ContainsFunc(p.Pools, func(pool PoolState) bool { return key == classKey(pool.NodeClass) && !pool.Set.Has(key) })
+	})
+	return out
 }

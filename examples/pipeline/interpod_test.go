@@ -130,3 +130,17 @@ func TestRefusalsNameMinDomains(t *testing.T) {
 		}
 	}
 }
+
+// A pool that only excludes values of a label puts none on its nodes, unless a pod requires one.
+func TestPoolsThatExcludeValuesGiveNoLabel(t *testing.T) {
+	market := catalogue(t, "a.4 4 zone-a on-demand 0.2")
+	for _, operator := range []string{"NotIn, values: [b]", "DoesNotExist"} {
+		pool := strings.Replace(anyPool, "requirements: [", "requirements: [{key: rack, operator: "+operator+"}, ", 1)
+		require.NotEqual(t, anyPool, pool)
+		p := pack(t, market, pool+deployment("web", 1, spreadBy("rack")+"hostNetwork: true\n"+container("2")))
+		require.Len(t, p.Unplaced(), 1)
+		assert.Equal(t, "no node has the label rack, which its spread of app=web over rack with skew 1 needs", p.Unplaced()[0].Reasons()[0].Detail, operator)
+	}
+	pool := strings.Replace(anyPool, "requirements: [", "requirements: [{key: rack, operator: NotIn, values: [b]}, ", 1)
+	assert.Empty(t, pack(t, market, pool+deployment("web", 1, "nodeSelector: {rack: a}\n"+spreadBy("rack")+container("2"))).Unplaced())
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/once"
 )
 
@@ -149,6 +150,25 @@ func (p *Problem) Followed(classes []int) []int {
 		}
 	}
 	return all
+}
+
+// Rivals returns the classes whose pods may keep pods of these classes out of domains: by
+// anti-affinity of either, or because a hard spread of these counts them or the domains that they
+// bring.
+func (p *Problem) Rivals(classes []int) []int {
+	var out []int
+	spread := slices.ContainsFunc(classes, func(i int) bool { return p.spreads(&p.classes[i].all) })
+	avoids := func(a, b int) bool {
+		return slices.ContainsFunc(p.classes[a].all.Terms, func(t interpod.Term) bool {
+			return t.Hard && t.Anti && !p.groups[t.Group].hostname && slices.Contains(p.classes[b].all.MemberOf, t.Group)
+		})
+	}
+	for k := range p.classes {
+		if spread || slices.ContainsFunc(classes, func(i int) bool { return avoids(i, k) || avoids(k, i) }) {
+			out = append(out, k)
+		}
+	}
+	return out
 }
 
 // InOrder returns facts by which the classes are assigned and packed in this order.
