@@ -108,12 +108,11 @@ func (q PriceQuery) Matches(ask requirements.Set) bool {
 type Quote struct {
 	Price float64 // US dollars per hour, finite and not negative
 	List  *PriceList
-	// Count is how many nodes can be bought at this price; 0 means no limit. Commitment names what
-	// is counted: all quotes of one commitment share the count, whatever the offering. A Count
-	// without a Commitment is that of this offering alone. If the offering has a Stock, the quotes
-	// that PriceSource.Quotes gets in its argument "below" already have the Count and Commitment of
-	// the stock. A source that makes new quotes must copy both, because a new quote without them
-	// has no limit.
+	// Count is how many nodes can be bought at this price; 0 means as many as the offering has.
+	// Commitment names what is counted: all quotes of one commitment share the count, whatever the
+	// offering. A Count without a Commitment is that of this offering alone. If the offering has a
+	// Stock, [Reprice] gives its Count and Commitment to each quote without a count, so a source
+	// that makes new quotes cannot lose them.
 	Count      int
 	Commitment string
 	// CommittedPerHour and CommitmentRate are those of [Offering].
@@ -157,13 +156,13 @@ func reprice(t InstanceType, o Offering, layers []PriceSource) []Offering {
 	unknown := !o.Available && o.Price == 0 && !o.Full
 	var quotes []Quote
 	if !unknown {
-		quotes = []Quote{{Price: o.Price, List: o.List, Count: o.ReservationCount, Commitment: o.Commitment, CommittedPerHour: o.CommittedPerHour, CommitmentRate: o.CommitmentRate}}
+		quotes = o.limited([]Quote{{Price: o.Price, List: o.List}})
 	}
 	for _, layer := range layers {
 		if layer == nil {
 			continue
 		}
-		quotes = layer.Quotes(PriceQuery{Type: t, Offering: o}, quotes)
+		quotes = o.limited(layer.Quotes(PriceQuery{Type: t, Offering: o}, quotes))
 	}
 	if len(quotes) == 0 {
 		o.Available, o.Price, o.List = false, 0, nil
@@ -176,6 +175,22 @@ func reprice(t InstanceType, o Offering, layers []PriceSource) []Offering {
 		n.CommittedPerHour, n.CommitmentRate = q.CommittedPerHour, q.CommitmentRate
 		n.Available = o.Available || unknown && !t.Retired
 		out = append(out, n)
+	}
+	return out
+}
+
+// limited gives the quotes without a count what limits the offering: its count, its commitment and
+// the money of its commitment.
+func (o Offering) limited(quotes []Quote) []Quote {
+	if o.ReservationCount == 0 && o.Commitment == "" {
+		return quotes
+	}
+	out := slices.Clone(quotes)
+	for i := range out {
+		if q := &out[i]; q.Count == 0 {
+			q.Count, q.Commitment = o.ReservationCount, o.Commitment
+			q.CommittedPerHour, q.CommitmentRate = o.CommittedPerHour, o.CommitmentRate
+		}
 	}
 	return out
 }

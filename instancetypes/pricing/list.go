@@ -26,7 +26,7 @@ func (l List) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []
 		}
 		return below
 	}
-	return replace(below, price, &l.From)
+	return replace(q, below, price, &l.From)
 }
 
 // SpotHistory replaces spot prices with those that the cloud reported, by type and zone. A type
@@ -53,10 +53,18 @@ func (h SpotHistory) Quotes(q instancetypes.PriceQuery, below []instancetypes.Qu
 	if !ok {
 		return nil
 	}
-	return replace(below, price, &h.From)
+	return replace(q, below, price, &h.From)
 }
 
-// replace sets the price of the quote without a limit and does not change counted quotes.
-func replace(below []instancetypes.Quote, price float64, from *instancetypes.PriceList) []instancetypes.Quote {
-	return ordered(counted(below), instancetypes.Quote{Price: price, List: from})
+// replace sets the price of the offering itself. It does not change quotes that commitments of
+// lower layers have added, nor an offering that is paid with the money of a commitment.
+func replace(q instancetypes.PriceQuery, below []instancetypes.Quote, price float64, from *instancetypes.PriceList) []instancetypes.Quote {
+	own := instancetypes.Quote{Price: price, List: from}
+	switch {
+	case q.Offering.CommittedPerHour != 0:
+		return below
+	case q.Offering.ReservationCount > 0: // commitments leave it alone
+		return []instancetypes.Quote{own}
+	}
+	return ordered(counted(below), own)
 }

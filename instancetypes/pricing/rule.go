@@ -26,7 +26,8 @@ func (d Discount) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote
 
 // Commitment is a reserved instance or a savings plan: a number of matching nodes have another
 // price, because they are already paid for. Nodes beyond that number have the normal price. It
-// applies to on-demand offerings only. The zero value changes nothing.
+// applies to on-demand offerings only, and not to those with a Stock: a commitment makes no more
+// machines. The zero value changes nothing.
 type Commitment struct {
 	// Name identifies the commitment. All matching offerings share the count of one name.
 	Name  string
@@ -49,17 +50,25 @@ type Commitment struct {
 
 // Quotes adds the counted price, see [instancetypes.PriceSource].
 func (c Commitment) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quote) []instancetypes.Quote {
-	if c.Count <= 0 && c.PerHour <= 0 || q.Offering.CapacityType() != instancetypes.CapacityTypeOnDemand || !q.Matches(c.Match) {
+	money := c.PerHour != 0 && !(c.PerHour < 0) // also if it is not a number, so that Validate notices
+	if c.Count <= 0 && !money || q.Offering.CapacityType() != instancetypes.CapacityTypeOnDemand || !q.Matches(c.Match) {
 		return below
 	}
-	if c.PerHour > 0 {
+	if q.Offering.ReservationCount > 0 || q.Offering.Full {
+		return below
+	}
+	if money {
 		base, ok := unlimited(below)
 		rate := base.Price * (1 - c.PercentOff/100)
-		if !ok || !(rate > 0) || rate > c.PerHour {
+		if !ok || rate <= 0 || rate > c.PerHour {
 			return below
 		}
+		count := 1 << 30
+		if nodes := c.PerHour / rate; nodes < float64(count) {
+			count = int(nodes)
+		}
 		return ordered(below, instancetypes.Quote{
-			List: &c.From, Count: int(min(c.PerHour/rate, 1<<30)), Commitment: cmp.Or(c.Name, "commitment"), CommittedPerHour: c.PerHour, CommitmentRate: rate,
+			List: &c.From, Count: count, Commitment: cmp.Or(c.Name, "commitment"), CommittedPerHour: c.PerHour, CommitmentRate: rate,
 		})
 	}
 	price := c.Price
@@ -73,7 +82,7 @@ func (c Commitment) Quotes(q instancetypes.PriceQuery, below []instancetypes.Quo
 	return ordered(below, instancetypes.Quote{Price: max(0, price), List: &c.From, Count: c.Count, Commitment: cmp.Or(c.Name, "commitment")})
 }
 
-// Override sets the price of what matches and ignores everything below it. The zero value makes
+// Override sets the price of what matches and ignores all prices below it. The zero value makes
 // everything free.
 type Override struct {
 	From  instancetypes.PriceList
