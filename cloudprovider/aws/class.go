@@ -62,8 +62,9 @@ func (s *resolvedClass) find(name string) (instancetypes.InstanceType, bool) {
 	return s.types[i], true
 }
 
-// resolvedClass resolves a node class. The error reports everything that is missing at once.
-func (p *Provider) resolvedClass(ctx context.Context, name string) (*resolvedClass, error) {
+// resolvedClass resolves a node class for a pool. The error reports everything that is missing at
+// once.
+func (p *Provider) resolvedClass(ctx context.Context, name, pool string) (*resolvedClass, error) {
 	class, err := p.options.Classes.NodeClass(ctx, name)
 	if err != nil {
 		return nil, err
@@ -76,7 +77,32 @@ func (p *Provider) resolvedClass(ctx context.Context, name string) (*resolvedCla
 	if err != nil {
 		return nil, err
 	}
-	return p.resolved.Get(ctx, string(text)+strings.Join(shifted, " "), func(ctx context.Context) (*resolvedClass, error) { return p.resolve(ctx, class, shifted) })
+	key := string(text) + strings.Join(shifted, " ")
+	common := func(ctx context.Context) (*resolvedClass, error) {
+		return p.resolved.Get(ctx, key, func(ctx context.Context) (*resolvedClass, error) { return p.resolve(ctx, class, shifted) })
+	}
+	if p.options.Adjust == nil {
+		return common(ctx)
+	}
+	return p.resolved.Get(ctx, key+" "+pool, func(ctx context.Context) (*resolvedClass, error) {
+		s, err := common(ctx)
+		if err != nil {
+			return nil, err
+		}
+		adjusted := *s
+		types := p.options.Adjust(pool, instancetypes.Clone(s.types))
+		adjusted.ordered = !samePrices(s.types, types)
+		adjusted.offer(types)
+		return &adjusted, nil
+	})
+}
+
+// offer sets the types, of which none is sold in a shifted zone.
+func (s *resolvedClass) offer(types []instancetypes.InstanceType) {
+	s.types, s.byName = withhold(types, corev1.LabelTopologyZone, s.shifted), make(map[string]int, len(types))
+	for i, t := range s.types {
+		s.byName[t.Name] = i
+	}
 }
 
 // shiftedZones returns the names of the zones that are shifted away, and of the account's other
@@ -128,7 +154,7 @@ func (p *Provider) checkZone(ctx context.Context, id string) error {
 }
 
 func (p *Provider) resolve(ctx context.Context, class nodeclass.NodeClass, shifted []string) (*resolvedClass, error) {
-	s := &resolvedClass{class: class, shifted: shifted, byName: map[string]int{}, plain: map[string]bool{}}
+	s := &resolvedClass{class: class, shifted: shifted, plain: map[string]bool{}}
 	if class.LaunchTemplate != "" {
 		return nil, invalid(fmt.Errorf("node class %q: launchTemplate %q: machines are launched only from templates that "+
 			"the provider writes: put what it says into the class's own fields", class.Name, class.LaunchTemplate))
@@ -277,18 +303,10 @@ func (p *Provider) fill(ctx context.Context, s *resolvedClass) error {
 			usable = append(usable, r)
 		}
 	}
-	if s.types, err = ec2.Reserve(types, usable...); err != nil {
+	if types, err = ec2.Reserve(types, usable...); err != nil {
 		return invalid(err)
 	}
-	if p.options.Adjust != nil {
-		before := s.types
-		s.types = p.options.Adjust(instancetypes.Clone(before))
-		s.ordered = !samePrices(before, s.types)
-	}
-	s.types = withhold(s.types, corev1.LabelTopologyZone, s.shifted)
-	for i, t := range s.types {
-		s.byName[t.Name] = i
-	}
+	s.offer(types)
 	return nil
 }
 

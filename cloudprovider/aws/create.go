@@ -253,7 +253,7 @@ func (p *Provider) launch(ctx context.Context, claims []cloudprovider.NodeClaim)
 		}
 		return results
 	}
-	s, err := p.resolvedClass(ctx, claims[0].NodeClass.Name)
+	s, err := p.resolvedClass(ctx, claims[0].NodeClass.Name, claims[0].Pool)
 	if err != nil {
 		return give(err)
 	}

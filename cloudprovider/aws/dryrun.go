@@ -149,7 +149,7 @@ func (p *Provider) DryRun(ctx context.Context, claims []cloudprovider.NodeClaim)
 
 // foresee returns the first fleet that Create would ask for, for a claim and others of its shape.
 func (p *Provider) foresee(ctx context.Context, c cloudprovider.NodeClaim) (*resolvedClass, prepared, error) {
-	s, err := p.resolvedClass(ctx, c.NodeClass.Name)
+	s, err := p.resolvedClass(ctx, c.NodeClass.Name, c.Pool)
 	if err != nil {
 		return nil, prepared{}, err
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2"
 	"github.com/joinery-sdk/joinery/instancetypes/ec2/nodeclass"
+	"github.com/joinery-sdk/joinery/requirements"
 )
 
 // Machines have enclaves if their claim requests one, also after a restart; and types that cannot have them are refused beforehand.
@@ -412,7 +413,10 @@ func TestAdjust(t *testing.T) {
 		for kind, strategy := range map[string]string{"on-demand": "prioritized", "spot": "capacity-optimized-prioritized"} {
 			f := newFixture(t, awstest.Config{})
 			p := f.provider(t, func(o *aws.Options) {
-				o.Adjust = func(types []instancetypes.InstanceType) []instancetypes.InstanceType {
+				o.Adjust = func(pool string, types []instancetypes.InstanceType) []instancetypes.InstanceType {
+					if pool == "other" {
+						return types
+					}
 					return instancetypes.Reprice(types, cheap("r5.large"))
 				}
 			})
@@ -423,6 +427,14 @@ func TestAdjust(t *testing.T) {
 			assert.Equal(t, "r5.large", launch.Type)
 			for _, fields := range f.cloud.Fleets() {
 				assert.Equal(t, strategy, fields[map[string]string{"on-demand": "OnDemandOptions", "spot": "SpotOptions"}[kind]+".AllocationStrategy"])
+			}
+			other := pool()
+			other.Name = "other"
+			unchanged, err := p.InstanceTypes(t.Context(), other)
+			require.NoError(t, err)
+			for _, it := range unchanged {
+				price, ok := it.LeastPrice(requirements.Set{})
+				assert.False(t, ok && price == 0.001, "another pool has prices of its own")
 			}
 		}
 	})

@@ -53,7 +53,7 @@ func (p *Provider) Drifted(ctx context.Context, id string) (cloudprovider.Drift,
 	if len(f.rec.Claims) == 0 { // memory knows it, but nothing says which class it belongs to
 		return cloudprovider.Drift{}, api.Outcome("drifted", id, &cloudprovider.Error{Code: cloudprovider.ErrNotReady, Err: errUnreadable})
 	}
-	s, err := p.resolvedClass(ctx, f.rec.NodeClass)
+	s, err := p.resolvedClass(ctx, f.rec.NodeClass, f.rec.Pool)
 	if err != nil {
 		return cloudprovider.Drift{}, api.Outcome("drifted", id, err)
 	}

@@ -161,7 +161,7 @@ func (s sandbox) run(t *testing.T) {
 		Cluster: cluster, Classes: aws.FixedClasses{nodes}, Undecided: aws.NoHistory, StaticPrices: true, StaticTypes: s.staticTypes,
 		Region: s.Region, Endpoint: s.Endpoint, Credentials: s.Credentials, HTTPClient: s.HTTPClient, Buckets: s.Buckets,
 		Known: &aws.Cluster{Name: cluster, Endpoint: "https://suite.example.com", CA: "Y2E=", Version: "1.33", ServiceCIDR: "10.100.0.0/16"},
-		Adjust: func(list []instancetypes.InstanceType) []instancetypes.InstanceType { // nothing but the smallest machines can be bought
+		Adjust: func(_ string, list []instancetypes.InstanceType) []instancetypes.InstanceType { // nothing but the smallest machines can be bought
 			for i := range list {
 				if !slices.Contains(smallest, list[i].Name) {
 					list[i].Offerings = slices.Clone(list[i].Offerings)

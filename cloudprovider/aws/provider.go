@@ -124,7 +124,7 @@ func (p *Provider) InstanceTypes(ctx context.Context, pool nodepool.NodePool) ([
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s, err := p.resolvedClass(ctx, pool.NodeClass.Name)
+	s, err := p.resolvedClass(ctx, pool.NodeClass.Name, pool.Name)
 	if err != nil {
 		return nil, api.Outcome("types", pool.Name, err)
 	}
@@ -237,11 +237,11 @@ type Options struct {
 	// list.
 	StaticTypes, StaticPrices bool
 
-	// Adjust corrects types and prices, as NodeOverlays do; nil changes nothing. Its result must
-	// depend only on the argument, which it must not change, and must have the same types and
-	// offerings. If it changes prices, fleets of these types use the order of these prices, not
-	// EC2's.
-	Adjust func([]instancetypes.InstanceType) []instancetypes.InstanceType
+	// Adjust corrects types and prices for a pool, as NodeOverlays do; nil changes nothing. The
+	// pool is given by name, which is empty for claims without a pool. The result must depend only
+	// on the arguments, which it must not change, and must have the same types and offerings. If it
+	// changes prices, fleets of these types use the order of these prices, not EC2's.
+	Adjust func(pool string, types []instancetypes.InstanceType) []instancetypes.InstanceType
 	// Learned is what an earlier provider has learned, see [Provider.Learned].
 	Learned map[string]int64
 

@@ -239,7 +239,7 @@ func readerOf(raws []types.Instance) *record.Reader {
 // complete adds what the catalogue knows about the instance's type. If its class or type is gone,
 // nothing is added.
 func (p *Provider) complete(ctx context.Context, f *found, claim cloudprovider.NodeClaim, class string) error {
-	s, err := p.resolvedClass(ctx, class)
+	s, err := p.resolvedClass(ctx, class, claim.Pool)
 	if err != nil {
 		if cloudprovider.Advise(err).Unknown || errors.Is(err, cloudprovider.ErrThrottled) {
 			return err

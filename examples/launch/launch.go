@@ -15,8 +15,10 @@ import (
 	"github.com/joinery-sdk/joinery/cloudprovider/aws"
 	"github.com/joinery-sdk/joinery/examples/pipeline"
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/pipeline/terminal"
 	"github.com/joinery-sdk/joinery/examples/plan"
+	"github.com/joinery-sdk/joinery/instancetypes"
 	"github.com/joinery-sdk/joinery/scheduling"
 )
 
@@ -33,7 +35,7 @@ func (o *options) shop(cmd *cobra.Command, out io.Writer, stdin io.Reader) error
 		return err
 	}
 	how.Groups = c.Groups // half a group is not worth its price
-	adjust, err := pipeline.Correction(m)
+	adjust, err := corrections(m)
 	if err != nil {
 		return inputs.Bad(err)
 	}
@@ -67,6 +69,23 @@ func (o *options) shop(cmd *cobra.Command, out io.Writer, stdin io.Reader) error
 		return t.giveBack(ctx, err)
 	}
 	return nil
+}
+
+// corrections returns what the NodeOverlays do to the types of each pool, or nil if there are none.
+func corrections(m *manifests.Snapshot) (func(pool string, types []instancetypes.InstanceType) []instancetypes.InstanceType, error) {
+	if len(m.NodeOverlays) == 0 {
+		return nil, nil //nolint:nilnil // nil is a function that changes nothing
+	}
+	of := map[string]pipeline.Correction{}
+	for _, pool := range m.NodePools {
+		var err error
+		if of[pool.Name], err = pipeline.CorrectionOf(m, pool); err != nil {
+			return nil, err
+		}
+	}
+	return func(pool string, types []instancetypes.InstanceType) []instancetypes.InstanceType {
+		return of[pool].Apply(types)
+	}, nil
 }
 
 // stock puts what the provider sells into the pools, and returns the market with the date of its

@@ -116,18 +116,26 @@ func (m *Market) Len() int {
 // sale. The error joins all faults.
 func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []string, err error) {
 	out = make([]scheduling.Pool, 0, len(s.NodePools))
-	tables := map[string]table{}
-	overlays, err := overlaysOf(s)
-	if err != nil {
-		return nil, nil, err
-	}
-	fixed := overlaid(m.fixed, overlays)
+	bare, tables := map[string]table{}, map[string]table{} // without and with the corrections of overlays
 	var said remarks
+	applied := map[string]bool{} // by the name of an overlay
 	for _, pool := range s.NodePools {
+		correction, err := CorrectionOf(s, pool)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, name := range correction.Overlays {
+			applied[name] = true
+		}
 		owner := cloudOf(pool)
 		switch {
 		case m.region == nil:
-			out = append(out, scheduling.Pool{NodePool: nodepool.Apply(pool, nodepool.LinuxByDefault), Types: fixed})
+			found, ok := tables[correction.Key]
+			if !ok {
+				found.types = correction.Apply(m.fixed)
+				tables[correction.Key] = found
+			}
+			out = append(out, scheduling.Pool{NodePool: nodepool.Apply(pool, nodepool.LinuxByDefault), Types: found.types})
 			continue
 		case !owner.ec2:
 			said.add(pool, owner.foreign())
@@ -158,21 +166,16 @@ func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []st
 		if class != nil && len(class.Status.Reservations) > 0 {
 			key += " " + class.Kind + " " + class.Name
 		}
-		found, ok := tables[key]
+		found, ok := tables[key+"\n"+correction.Key]
 		if !ok {
-			types, err := ec2.Types(*m.region, settings)
-			if err != nil {
-				return nil, nil, located(s, pool, err)
+			if found, ok = bare[key]; !ok {
+				if found, err = m.table(owner, settings, class); err != nil {
+					return nil, nil, located(s, pool, err)
+				}
+				bare[key] = found
 			}
-			if len(m.layers) > 0 {
-				types = instancetypes.Reprice(types, m.layers...)
-			}
-			types, found.unused = m.reserved(types, class)
-			if owner.auto { // it renames labels of reservations, too
-				types = ec2.AutoMode(types)
-			}
-			found.types = overlaid(types, overlays)
-			tables[key] = found
+			found.types = correction.Apply(found.types)
+			tables[key+"\n"+correction.Key] = found
 		}
 		note(m.unsold(pool, found.types)...)
 		if pool.Requirements.Get(instancetypes.LabelCapacityType).Contains(instancetypes.CapacityTypeReserved) {
@@ -185,7 +188,13 @@ func (m *Market) Pools(s *manifests.Snapshot) (out []scheduling.Pool, notes []st
 	for _, pool := range out {
 		errs = append(errs, located(s, pool.NodePool, (&scheduling.Snapshot{Pools: []scheduling.Pool{pool}}).Check()))
 	}
-	return out, said.notes(), errors.Join(errs...)
+	notes = said.notes()
+	for _, o := range s.NodeOverlays {
+		if !applied[o.Name] && len(s.NodePools) > 0 {
+			notes = append(notes, fmt.Sprintf("NodeOverlay %s changes nothing: no pool has the name and labels that it requires", o.Name))
+		}
+	}
+	return out, notes, errors.Join(errs...)
 }
 
 // table is what pools with the same settings can buy. unused says which capacity reservations of
@@ -195,39 +204,61 @@ type table struct {
 	unused []string
 }
 
-// overlaysOf reads the NodeOverlays as a layer of prices, or nil if there are none.
-func overlaysOf(s *manifests.Snapshot) (*pricing.Overlays, error) {
-	if len(s.NodeOverlays) == 0 {
-		return nil, nil //nolint:nilnil // no layer is what no overlays mean
+// table returns what pools of a region can buy, without the corrections of overlays.
+func (m *Market) table(owner cloud, settings ec2.Settings, class *nodeclass.NodeClass) (table, error) {
+	types, err := ec2.Types(*m.region, settings)
+	if err != nil {
+		return table{}, err
 	}
+	if len(m.layers) > 0 {
+		types = instancetypes.Reprice(types, m.layers...)
+	}
+	types, unused := m.reserved(types, class)
+	if owner.auto { // it renames labels of reservations, too
+		types = ec2.AutoMode(types)
+	}
+	return table{types, unused}, nil
+}
+
+// Correction is what NodeOverlays do to the instance types of a pool, see [CorrectionOf]. The zero
+// value does nothing.
+type Correction struct {
+	// Overlays names the overlays that the name and labels of the pool meet.
+	Overlays []string
+	// Key is equal for pools whose types are corrected alike.
+	Key string
+
+	layer pricing.Overlays
+}
+
+// CorrectionOf returns what the NodeOverlays of the manifests do to the types of a pool. To their
+// requirements, the name and the labels of the pool are labels of every type. The error joins
+// overlays that contradict each other.
+func CorrectionOf(s *manifests.Snapshot, pool nodepool.NodePool) (Correction, error) {
+	var out Correction
+	labels := requirements.KubernetesAliases().Labels(pool.PoolLabels())
 	var list []pricing.Overlay
 	for _, o := range s.NodeOverlays {
-		list = append(list, pricing.Overlay{
+		overlay, ok := pricing.Overlay{
 			Name: o.Name, Weight: o.Weight, Match: o.Requirements, Price: o.Price, Adjustment: o.Adjustment, Percent: o.Percent, Capacity: o.Capacity,
-		})
+		}.On(labels)
+		if ok {
+			list, out.Overlays = append(list, overlay), append(out.Overlays, o.Name)
+			out.Key += o.Name + " " + overlay.Match.String() + "\n"
+		}
 	}
-	overlays, err := pricing.NewOverlays(list...)
-	return &overlays, err
+	var err error
+	out.layer, err = pricing.NewOverlays(list...)
+	return out, err
 }
 
-// Correction returns the function by which the NodeOverlays of the manifests correct the prices and
-// resources of types, or nil if there are none. The error joins overlays that contradict each
-// other.
-func Correction(s *manifests.Snapshot) (func([]instancetypes.InstanceType) []instancetypes.InstanceType, error) {
-	overlays, err := overlaysOf(s)
-	if err != nil || overlays == nil {
-		return nil, err
-	}
-	return func(types []instancetypes.InstanceType) []instancetypes.InstanceType {
-		return overlaid(types, overlays)
-	}, nil
-}
-
-func overlaid(types []instancetypes.InstanceType, overlays *pricing.Overlays) []instancetypes.InstanceType {
-	if overlays == nil {
+// Apply returns the types with corrected prices and resources. The result is new, unless there is
+// nothing to correct.
+func (c Correction) Apply(types []instancetypes.InstanceType) []instancetypes.InstanceType {
+	if len(c.Overlays) == 0 {
 		return types
 	}
-	return instancetypes.Reprice(overlays.Extend(types), overlays)
+	return instancetypes.Reprice(c.layer.Extend(types), c.layer)
 }
 
 // settings returns the settings of the pool's node class or inline provider, combined with those of

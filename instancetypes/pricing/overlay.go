@@ -64,6 +64,17 @@ func NewOverlays(overlays ...Overlay) (Overlays, error) {
 	return Overlays{sorted}, errors.Join(errs...)
 }
 
+// On returns the overlay for types whose nodes all get these labels in addition to those of their
+// type, such as the labels of a node pool. It is false if no such node meets the overlay.
+func (o Overlay) On(labels map[string]string) (Overlay, bool) {
+	own := requirements.FromLabels(labels)
+	if !o.Match.Overlaps(own) {
+		return Overlay{}, false
+	}
+	o.Match = o.Match.Without(own.Keys())
+	return o, true
+}
+
 func (o Overlay) prices() bool { return o.Price != nil || o.Adjustment != 0 }
 
 // collides reports whether both correct the price, or both correct the same resource.

@@ -94,3 +94,20 @@ func overlays(t *testing.T, o pricing.Overlay) pricing.Overlays {
 	require.NoError(t, err)
 	return layer
 }
+
+// The labels that all nodes of a pool get decide the requirements that name them, and no other.
+func TestOverlayOn(t *testing.T) {
+	node := map[string]string{"pool": "a", "tier": "3"}
+	for text, want := range map[string]string{
+		"": "", "pool=a": "", "pool=a, zone in (x)": "zone in (x)", "zone in (x)": "zone in (x)", "pool!=b": "", "tier>2": "", "!team": "!team", "pool": "",
+		"pool=b": "no", "pool!=a": "no", "!pool": "no", "tier>3": "no", "tier>2, !pool": "no",
+	} {
+		on, ok := pricing.Overlay{Match: requirements.MustParse(text)}.On(node)
+		if want == "no" {
+			assert.False(t, ok, text)
+			continue
+		}
+		assert.True(t, ok, text)
+		assert.True(t, on.Match.Equal(requirements.MustParse(want)), "%s: %s", text, on.Match)
+	}
+}

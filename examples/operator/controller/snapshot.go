@@ -186,21 +186,6 @@ func optional[T any](ctx context.Context, o *Operator, kind schema.GroupKind, de
 	return out, errors.Join(problems...)
 }
 
-// correction is what the NodeOverlays of the cluster do to instance types. Where overlays cannot be
-// read or contradict each other, it does nothing, and the error says why.
-func (o *Operator) correction(ctx context.Context) (func([]instancetypes.InstanceType) []instancetypes.InstanceType, error) {
-	unchanged := func(types []instancetypes.InstanceType) []instancetypes.InstanceType { return types }
-	overlays, err := optional(ctx, o, schema.GroupKind{Group: "karpenter.sh", Kind: "NodeOverlay"}, overlay.Decode)
-	if err != nil || len(overlays) == 0 {
-		return unchanged, err
-	}
-	correct, err := pipeline.Correction(&manifests.Snapshot{NodeOverlays: overlays})
-	if err != nil {
-		return unchanged, err
-	}
-	return correct, nil
-}
-
 // groupsOf names the groups with pods on nodes to buy, separated by commas.
 func (v *view) groupsOf(nodes []plan.NewNode) string {
 	var names []string
@@ -216,9 +201,19 @@ func (v *view) groupsOf(nodes []plan.NewNode) string {
 func (o *Operator) readPools(ctx context.Context, v *view, pools []*karpv1.NodePool) error {
 	var ledger availability.Ledger
 	o.locked(func(time.Time) { ledger = o.ledger })
-	correct, err := o.correction(ctx)
+	// Overlays that cannot be read or contradict each other do nothing, and the problem says why.
+	overlays, err := optional(ctx, o, schema.GroupKind{Group: "karpenter.sh", Kind: "NodeOverlay"}, overlay.Decode)
+	if err != nil {
+		overlays = nil
+	}
 	problems := []error{err}
-	shared := map[nodepool.NodeClassRef][]instancetypes.InstanceType{} // pools of one class share a slice, which is compiled once
+	contradictions := map[string]bool{}
+	offered := map[nodepool.NodeClassRef][]instancetypes.InstanceType{}
+	type sale struct {
+		class      nodepool.NodeClassRef
+		correction string
+	}
+	sales := map[sale][]instancetypes.InstanceType{} // pools with the same types share a slice, which is compiled once
 	for _, p := range pools {
 		if p.DeletionTimestamp != nil {
 			continue
@@ -230,18 +225,32 @@ func (o *Operator) readPools(ctx context.Context, v *view, pools []*karpv1.NodeP
 		}
 		decoded = nodepool.Apply(decoded, nodepool.LinuxByDefault)
 		hash, err := o.classHash(ctx, p.Spec.Template.Spec.NodeClassRef)
-		offered, ok := shared[decoded.NodeClass]
+		types, ok := offered[decoded.NodeClass]
 		if err == nil && !ok {
-			offered, err = o.options.Provider.InstanceTypes(ctx, decoded)
-			offered = correct(ledger.Apply(offered, v.now))
+			types, err = o.options.Provider.InstanceTypes(ctx, decoded)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("NodePool %s: %w", p.Name, err))
 			continue
 		}
-		shared[decoded.NodeClass] = offered
+		if !ok {
+			types = ledger.Apply(types, v.now)
+			offered[decoded.NodeClass] = types
+		}
+		correction, err := pipeline.CorrectionOf(&manifests.Snapshot{NodeOverlays: overlays}, decoded)
+		if err != nil {
+			correction = pipeline.Correction{}
+			if !contradictions[err.Error()] {
+				problems = append(problems, err)
+			}
+			contradictions[err.Error()] = true
+		}
+		own := sale{decoded.NodeClass, correction.Key}
+		if _, ok := sales[own]; !ok {
+			sales[own] = correction.Apply(types)
+		}
 		v.pools[p.Name] = knownPool{p, decoded, hash}
-		v.Pools = append(v.Pools, scheduling.Pool{NodePool: decoded, Types: offered})
+		v.Pools = append(v.Pools, scheduling.Pool{NodePool: decoded, Types: sales[own]})
 	}
 	return errors.Join(problems...)
 }
