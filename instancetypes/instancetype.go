@@ -68,6 +68,9 @@ type Offering struct {
 	List  *PriceList
 	// Available is false if the offering exists but cannot be bought now, or has no known price.
 	Available bool
+	// Withheld, if not empty, says that Available is false only because the buyer does not want the
+	// offering: it names the setting, for explanations.
+	Withheld string
 	// Full says that Available is false only because all machines of the offering's reservation or
 	// stock are in use. A machine that is given back can then be bought again. Full is false if the
 	// cloud has refused the offering for lack of capacity: a machine that is given back is then not

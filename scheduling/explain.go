@@ -274,7 +274,7 @@ func (p *Problem) outside(c *Class, pool *PoolState) (near, unsold *Nearest) {
 		i := int(found.Unsold[at])
 		offers := found.Suitable(i)
 		unsold = &Nearest{Type: pool.Types[i].Name, ShutOutBy: market.Unsold(offers)}
-		if len(offers) > 0 && len(offers) < len(pool.Types[i].Offerings) {
+		if len(offers) > 0 && len(offers) < len(pool.Types[i].Offerings) && offers[0].Withheld == "" {
 			unsold.ShutOutBy += " as " + market.Where(&offers[0])
 		}
 	}

@@ -129,8 +129,12 @@ func (s *state) explainLimit(k int, shapes []int) (Reason, bool) {
 	pool := &s.p.Pools[k]
 	left, nodes := s.p.remaining(s.bought()).Left(k)
 	if nodes == 0 {
-		most := pool.Limits[resourceNodes]
-		detail := fmt.Sprintf("the limit of %s is reached", many(int(most.Value()), "node")) + s.stillCounted(pool)
+		own, limited := pool.Limits[resourceNodes]
+		text := many(int(own.Value()), "node")
+		if pool.MaxNodes > 0 && (!limited || pool.MaxNodes < own.Value()) {
+			text = fmt.Sprintf("%s (%s)", many(int(pool.MaxNodes), "node"), cmp.Or(pool.MaxNodesBy, "MaxNodes"))
+		}
+		detail := fmt.Sprintf("the limit of %s is reached", text) + s.stillCounted(pool)
 		return Reason{Stage: StageLimit, Resource: string(resourceNodes), Detail: detail}, true
 	}
 	usage := func(shape int) []int64 { return s.p.Shapes[shape].Usage }

@@ -55,6 +55,9 @@ func (p *Problem) compilePools() {
 			state.Limited = append(state.Limited, name)
 			state.Left, state.Over = append(state.Left, left), append(state.Over, 0)
 		}
+		if most := int(min(pool.MaxNodes, 1<<31)); most > 0 && (state.NodesLeft < 0 || most < state.NodesLeft) {
+			state.NodesLeft = most
+		}
 		for i := range p.members {
 			if p.members[i].pool == pool.Name {
 				state.take(p.members[i].capacity)

@@ -85,6 +85,10 @@ type Snapshot struct {
 type Pool struct {
 	nodepool.NodePool
 	Types []instancetypes.InstanceType
+	// MaxNodes limits the nodes of the pool, including existing ones, beside the limits of its
+	// manifest; 0 means any number. Reasons name MaxNodesBy as what sets it.
+	MaxNodes   int64
+	MaxNodesBy string
 }
 
 // NodeClaim is a node that was bought, with what was promised of it. Pods are planned by the

@@ -38,6 +38,9 @@ type Fix struct {
 	// the pool that is changed or that the pods would go to.
 	Kind                    FixKind
 	Pool, Quota, Key, Value string
+	// Setting names the setting of the plan that has to be raised to Value: with [RaiseSetting]
+	// instead of a limit of Pool, and with [RaiseLimit], if it is not empty, in addition.
+	Setting string
 	// Pods are the pods of the snapshot to change; nil if a pool or a quota changes. The pods of a
 	// workload, see [WorkloadOf], share a template that the user changes. So these are all pods of a
 	// workload that were planned, whether or not they are refused. A pod without a controller is

@@ -22,6 +22,15 @@ func (f *Fix) Apply(s scheduling.Snapshot) scheduling.Snapshot {
 		taints = append(taints, p.Taints...)
 		f.applyToPool(p)
 	})
+	if f.Setting != "" { // it limits all pools
+		for _, p := range s.Pools {
+			s = editPool(s, p.Name, func(p *scheduling.Pool) {
+				if q, err := resource.ParseQuantity(f.Value); err == nil && p.MaxNodes > 0 {
+					p.MaxNodes = max(p.MaxNodes, q.Value())
+				}
+			})
+		}
+	}
 	if f.Kind == RaiseQuota {
 		s = editQuota(s, f.Quota, func(l corev1.ResourceList) { setQuantity(l, corev1.ResourceName(f.Key), f.Value) })
 	}
@@ -114,7 +123,7 @@ func (f *Fix) applyToPool(p *scheduling.Pool) {
 	case RaiseLimit:
 		p.Limits = maps.Clone(p.Limits)
 		setQuantity(p.Limits, corev1.ResourceName(f.Key), f.Value)
-	case TolerateTaints, RaiseQuota, RequestLess, DropSelector, PreferOnly: // no change of a pool
+	case TolerateTaints, RaiseQuota, RaiseSetting, RequestLess, DropSelector, PreferOnly: // no change of a pool
 	}
 }
 
@@ -162,7 +171,7 @@ func (f *Fix) applyToPod(spec *corev1.PodSpec, taints []corev1.Taint) {
 		case f.Constraint == PodAntiAffinity && a != nil && a.PodAntiAffinity != nil:
 			f.prefer(&a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, &a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 		}
-	case AllowType, LabelPool, RaiseLimit, RaiseQuota: // no change of pods
+	case AllowType, LabelPool, RaiseLimit, RaiseSetting, RaiseQuota: // no change of pods
 	}
 }
 

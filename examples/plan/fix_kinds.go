@@ -50,6 +50,9 @@ const (
 	LabelPool FixKind = "LabelPool"
 	// RaiseLimit sets the limit of Pool for the resource Key to Value.
 	RaiseLimit FixKind = "RaiseLimit"
+	// RaiseSetting sets the Setting of the plan that limits the nodes of each pool, such as
+	// [Objective.MostNodes], to Value.
+	RaiseSetting FixKind = "RaiseSetting"
 	// RaiseQuota sets the limit of the CapacityQuota Quota for the resource Key to Value.
 	RaiseQuota FixKind = "RaiseQuota"
 	// RequestLess lowers the requests and limits of the pods to Requests, which the type Value has.
@@ -353,18 +356,36 @@ func raise(p *Plan, s scheduling.Snapshot, after *Plan, pool *scheduling.PoolSta
 	name := corev1.ResourceName(r.Resource)
 	unlimited := editPool(s, pool.Name, func(pool *scheduling.Pool) {
 		pool.Limits = maps.Clone(pool.Limits)
-		if delete(pool.Limits, name); len(pool.MinValues) > 0 {
+		if delete(pool.Limits, name); len(pool.MinValues) > 0 && pool.Limits != nil {
 			pool.Limits[name] = *resource.NewQuantity(1e15, resource.DecimalSI)
+		}
+		if name == "nodes" && pool.MaxNodes > 0 {
+			pool.MaxNodes = 1e9
 		}
 	})
 	free, err := Unproved(context.Background(), unlimited, &p.options)
 	if err != nil {
 		return change{}, false
 	}
-	need := resources.Capacity(name, pool.Limits[name]) - left(pool, name) + bought(after, pool, name) + bought(free, pool, name)
-	text := fmt.Sprintf("would fit if pool %q had a limit of %s", pool.Name, amount(name, need))
+	limit, limited := pool.Limits[name]
+	most := resources.Capacity(name, limit)
+	capped := name == "nodes" && pool.MaxNodes > 0
+	if capped && (!limited || pool.MaxNodes < most) {
+		most = pool.MaxNodes
+	}
+	need := most - left(pool, name) + bought(after, pool, name) + bought(free, pool, name)
 	of := Fix{Kind: RaiseLimit, Pool: pool.Name, Key: r.Resource, Value: resources.Humane(name, need)}
-	return change{of: of, text: text}, true
+	var texts []string
+	if limited && resources.Capacity(name, limit) < need {
+		texts = append(texts, fmt.Sprintf("pool %q had a limit of %s", pool.Name, amount(name, need)))
+	}
+	if capped && pool.MaxNodes < need {
+		if of.Setting = pool.MaxNodesBy; len(texts) == 0 {
+			of.Kind = RaiseSetting
+		}
+		texts = append(texts, fmt.Sprintf("%s were %s", pool.MaxNodesBy, of.Value))
+	}
+	return change{of: of, text: "would fit if " + joined(texts)}, len(texts) > 0
 }
 
 // amount is a quantity of a resource in words.
@@ -444,5 +465,5 @@ func counted(p *Plan, q *capacityquota.Quota, name corev1.ResourceName) int64 {
 // id identifies a change, whatever pods it is made to.
 func (c change) id() string {
 	f := &c.of
-	return fmt.Sprintf("%q", []string{string(f.Kind), f.Pool, f.Quota, f.Key, f.Value, string(f.Constraint), strconv.Itoa(f.Index), c.text})
+	return fmt.Sprintf("%q", []string{string(f.Kind), f.Pool, f.Quota, f.Key, f.Value, f.Setting, string(f.Constraint), strconv.Itoa(f.Index), c.text})
 }

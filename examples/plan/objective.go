@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joinery-sdk/joinery/binpack"
 	"github.com/joinery-sdk/joinery/instancetypes"
@@ -42,6 +41,17 @@ type Objective struct {
 	MostCPU int64
 	// MostNodes limits the nodes of each pool, including existing nodes; 0 means no limit.
 	MostNodes int64
+	// Flags says that these settings come from the flags of the programs. Reasons, fixes and notes
+	// then name the flags.
+	Flags bool
+}
+
+// called returns the name of a setting in reasons, fixes and notes.
+func (o *Objective) called(field, flag string) string {
+	if o.Flags {
+		return flag
+	}
+	return "Objective." + field
 }
 
 // Factor multiplies the price of the offerings that it matches by Times, such as 1.2 for 20% more.
@@ -133,8 +143,8 @@ func (o *Objective) idle(p *scheduling.Problem) []string {
 // maxDollars is far above the price of any node, and small enough that sums fit into integers.
 const maxDollars = 1e6
 
-// Narrow returns the snapshot without types that are too large, with a limit on the number of nodes
-// of each pool, and with the objective's prices applied. The argument is not changed.
+// Narrow returns the snapshot with the objective's prices applied, with a limit on the number of
+// nodes of each pool, and with types that are too large withheld. The argument is not changed.
 func (o *Objective) Narrow(s scheduling.Snapshot) scheduling.Snapshot {
 	if o == nil || o.MostCPU <= 0 && o.MostNodes <= 0 && len(o.Prices) == 0 {
 		return s
@@ -146,20 +156,31 @@ func (o *Objective) Narrow(s scheduling.Snapshot) scheduling.Snapshot {
 			p.Types = instancetypes.Reprice(p.Types, o.Prices...)
 		}
 		if o.MostCPU > 0 {
-			p.Types = slices.DeleteFunc(slices.Clone(p.Types), func(t instancetypes.InstanceType) bool { return t.Capacity.Cpu().Value() > o.MostCPU })
+			p.Types = o.withhold(p.Types)
 		}
 		if o.MostNodes > 0 {
-			limits := maps.Clone(p.Limits)
-			if limits == nil {
-				limits = corev1.ResourceList{}
-			}
-			if q, ok := limits["nodes"]; !ok || q.Value() > o.MostNodes {
-				limits["nodes"] = *resource.NewQuantity(o.MostNodes, resource.DecimalSI)
-			}
-			p.Limits = limits
+			p.MaxNodes, p.MaxNodesBy = o.MostNodes, o.called("MostNodes", "--max-nodes")
 		}
 	}
 	return s
+}
+
+// withhold marks the offerings of types with more than MostCPU vCPUs.
+func (o *Objective) withhold(types []instancetypes.InstanceType) []instancetypes.InstanceType {
+	types = slices.Clone(types)
+	for i := range types {
+		t := &types[i]
+		if t.Capacity.Cpu().Value() <= o.MostCPU {
+			continue
+		}
+		t.Offerings = slices.Clone(t.Offerings)
+		for j := range t.Offerings {
+			if offer := &t.Offerings[j]; offer.Available {
+				offer.Available, offer.Withheld = false, fmt.Sprintf("%s %d", o.called("MostCPU", "--max-node-cpu"), o.MostCPU)
+			}
+		}
+	}
+	return types
 }
 
 // Cost returns the cost in the objective of a node with these labels and this price in dollars an

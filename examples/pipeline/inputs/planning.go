@@ -111,6 +111,6 @@ func (p *Planning) parseObjective() (*plan.Objective, error) {
 		c.Name = fmt.Sprintf("savings plan %d", i+1)
 		out.Prices = append(out.Prices, c)
 	}
-	out.MostCPU, out.MostNodes = p.maxCPU, p.maxNodes
+	out.MostCPU, out.MostNodes, out.Flags = p.maxCPU, p.maxNodes, true
 	return out, nil
 }

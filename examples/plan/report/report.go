@@ -155,6 +155,7 @@ type Fix struct {
 	Quota      string              `json:"quota,omitempty"`
 	Key        string              `json:"key,omitempty"`
 	Value      string              `json:"value,omitempty"`
+	Setting    string              `json:"setting,omitempty"` // of the plan, to be raised to Value
 	Allow      map[string][]string `json:"allow,omitempty"`
 	Requests   map[string]string   `json:"requests,omitempty"`
 	Constraint string              `json:"constraint,omitempty"`
@@ -169,7 +170,7 @@ type Fix struct {
 // FixOf describes a fix. Its cost is not rounded.
 func FixOf(f *plan.Fix) Fix {
 	out := Fix{
-		Change: f.Text, Verified: true, Placed: f.Placed, Refused: f.Refused, PerHour: f.PerHour, Kind: string(f.Kind), NodePool: f.Pool, Quota: f.Quota, Key: f.Key, Value: f.Value,
+		Change: f.Text, Verified: true, Placed: f.Placed, Refused: f.Refused, PerHour: f.PerHour, Kind: string(f.Kind), NodePool: f.Pool, Quota: f.Quota, Key: f.Key, Value: f.Value, Setting: f.Setting,
 		Allow: f.Allow, Constraint: string(f.Constraint), Classes: f.Classes,
 	}
 	if len(f.Requests) > 0 {

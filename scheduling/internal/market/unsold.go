@@ -1,6 +1,7 @@
 package market
 
 import (
+	"cmp"
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,13 +12,15 @@ import (
 
 // Unsold says why none of some offerings can be bought, after the word "is". It is empty if one can.
 func Unsold(offers []instancetypes.Offering) string {
-	full, priceless := 0, 0
+	full, priceless, withheld := 0, 0, ""
 	for _, o := range offers {
 		switch ok := o.Price >= 0 && !math.IsInf(o.Price, 1); {
 		case o.Available && ok:
 			return ""
 		case o.Available:
 			priceless++
+		case o.Withheld != "":
+			withheld = cmp.Or(withheld, o.Withheld)
 		case o.Full:
 			full++
 		}
@@ -25,6 +28,8 @@ func Unsold(offers []instancetypes.Offering) string {
 	switch n := len(offers); {
 	case n == 0:
 		return "without offerings"
+	case withheld != "": // without the setting, it could be bought
+		return "excluded by " + withheld
 	case full == n:
 		return "sold out"
 	case priceless == n:
