@@ -221,7 +221,8 @@ func (o *Objective) trouble(labels requirements.Set, price float64) float64 {
 }
 
 // Spread limits how many pods are lost at once when a cloud takes back a spot pool: the spot
-// capacity of an instance type in a zone. Running pods count too. One pod is always allowed.
+// capacity of an instance type in a zone. Running pods count too. One pod is always allowed. Pods
+// that have no place within the limit are placed beyond it, and [Plan.Notes] says so.
 // kube-scheduler does not know this limit, so it holds only for the plan. The zero value limits
 // nothing.
 type Spread struct {
@@ -268,6 +269,8 @@ type spreading struct {
 	nodes []string // the spot pool of each existing node
 	of    [][]int  // the limits that each class counts for
 	bound []binpack.Diversity
+	names []string // the workload of each limit, empty for that of the plan
+	pods  []int    // how many pods each limit counts
 }
 
 func (o *Objective) spreadFor(p *scheduling.Problem) *spreading {
@@ -275,7 +278,7 @@ func (o *Objective) spreadFor(p *scheduling.Problem) *spreading {
 		return nil
 	}
 	out := &spreading{of: make([][]int, len(p.Classes))}
-	pools, pods := map[string]string{}, map[string]int{} // by node, and by limit
+	pools := map[string]string{} // by node
 	for i := range p.Existing {
 		pool := spotPool(p.Existing[i].Labels)
 		out.nodes = append(out.nodes, pool)
@@ -288,8 +291,9 @@ func (o *Objective) spreadFor(p *scheduling.Problem) *spreading {
 			at = len(out.bound)
 			number[name] = at
 			out.bound = append(out.bound, binpack.Diversity{Placed: map[string]int{}})
+			out.names, out.pods = append(out.names, name), append(out.pods, 0)
 		}
-		pods[name] += n
+		out.pods[at] += n
 		return at
 	}
 	for i, c := range p.Classes {
@@ -306,19 +310,60 @@ func (o *Objective) spreadFor(p *scheduling.Problem) *spreading {
 		}
 		for _, name := range []string{"", WorkloadOf(pod)} {
 			if at, ok := number[name]; ok {
-				pods[name]++
+				out.pods[at]++
 				if pool := pools[pod.Spec.NodeName]; pool != "" {
 					out.bound[at].Placed[pool]++
 				}
 			}
 		}
 	}
-	for name, at := range number {
+	for at, name := range out.names {
 		part := o.Spread.Workload
 		if name == "" {
 			part = o.Spread.Plan
 		}
-		out.bound[at].Max = max(int(part*float64(pods[name])+1e-9), 1)
+		out.bound[at].Max = max(int(part*float64(out.pods[at])+1e-9), 1)
+	}
+	return out
+}
+
+// exceeded returns a note for each limit that the plan does not keep.
+func (o *Objective) exceeded(p *Plan) []string {
+	s := o.spreadFor(p.Problem)
+	if s == nil {
+		return nil
+	}
+	class := map[*corev1.Pod]int{}
+	for i, c := range p.Problem.Classes {
+		for _, pod := range c.Pods {
+			class[pod] = i
+		}
+	}
+	pools := map[string]string{} // by node
+	for i, pool := range s.nodes {
+		pools[p.Problem.Existing[i].Node.Name] = pool
+	}
+	for _, n := range p.NewNodes() {
+		pools[n.Name] = spotPool(requirements.FromLabels(n.Labels))
+	}
+	for _, b := range p.Bindings() {
+		for _, at := range s.of[class[b.Pod]] {
+			if pool := pools[b.Node]; pool != "" {
+				s.bound[at].Placed[pool]++
+			}
+		}
+	}
+	var out []string
+	for at, limit := range s.bound {
+		setting, whose := fmt.Sprintf("%s %v", o.called("Spread.Workload", "--max-workload-in-spot-pool"), o.Spread.Workload), " of "+s.names[at]
+		if s.names[at] == "" {
+			setting, whose = fmt.Sprintf("%s %v", o.called("Spread.Plan", "--max-plan-in-spot-pool"), o.Spread.Plan), ""
+		}
+		for _, pool := range slices.Sorted(maps.Keys(limit.Placed)) {
+			if n := limit.Placed[pool]; n > limit.Max {
+				out = append(out, fmt.Sprintf("%s is not kept: %d of %d pods%s are on spot capacity of %s", setting, n, s.pods[at], whose, pool))
+			}
+		}
 	}
 	return out
 }

@@ -35,7 +35,7 @@ func (p *Planning) Register(cmd *cobra.Command) {
 	f.StringVar(&p.effort, "effort", "default", "how much work to spend on a low price and a close bound: fast, default or best")
 	f.Int64Var(&p.maxCPU, "max-node-cpu", 0, "maximum vCPUs of a node; 0 means any number")
 	f.Int64Var(&p.maxNodes, "max-nodes", 0, "maximum nodes of each pool, including existing ones; 0 means any number")
-	f.Float64Var(&p.spread.Workload, "max-workload-in-spot-pool", 0, "maximum share of the pods of a workload on spot capacity of one type in one zone, such as 0.5; 0 means any")
+	f.Float64Var(&p.spread.Workload, "max-workload-in-spot-pool", 0, "maximum share of the pods of a workload on spot capacity of one type in one zone, such as 0.5, as long as all pods have a place; a note says where it is not kept; 0 means any")
 	f.Float64Var(&p.spread.Plan, "max-plan-in-spot-pool", 0, "the same for all pods together")
 	f.StringArrayVar(&p.savings, "savings-plan", nil, "'REQUIREMENTS: DOLLARS at PERCENT%': this many dollars an hour are paid already and cover matching on-demand nodes at a discount (repeatable)")
 	f.StringVar(&p.preferences, "preferences", "respect", "soft constraints: respect (while they are worth their price) or ignore")
