@@ -23,13 +23,15 @@ func brokenRules(t *testing.T, types, rules int) (*ruletest.Plan, []ruletest.Rul
 		name := fmt.Sprint("shop/w", i)
 		s = s.Add(ruletest.Deployment(name, 2).Label("app", fmt.Sprint("w", i)).Requests("cpu", "1").Spreads("zone", 1).Tolerates("dedicated"))
 		r := ruletest.Rule{Pods: name + "-*"}
-		switch i % 3 {
+		switch i % 4 {
 		case 0:
 			r.LandsOn = []ruletest.Place{{Zone: "zone-b", CapacityType: "spot"}}
 		case 1:
 			r.AtMostPerHour = &nothing
 		case 2:
 			r.NeverOn = []ruletest.Place{{Zone: "zone-a"}, {Zone: "zone-b"}}
+		case 3:
+			r.Together = &ruletest.Company{By: "zone"}
 		}
 		broken = append(broken, r)
 	}
@@ -54,6 +56,9 @@ func TestExplanationsShareABudget(t *testing.T) {
 				assert.True(t, len(r.MovedBy) > 0 || len(r.Untried) > 0, "%d rules, %d types: %s", rules, types, r)
 				if len(r.Untried) > 0 {
 					assert.Contains(t, r.String(), "not tried, because the work for explanations is limited: "+r.Untried[0])
+					for _, m := range r.MovedBy { // what was not tried may be to blame
+						assert.NotRegexp(t, "^nothing:|no manifest asks|no setting of a pool makes|setting of a pool($|, and)", m, "%d rules, %d types: %s", rules, types, r)
+					}
 				}
 			}
 			if types == 1 {

@@ -134,6 +134,18 @@ func (q *inquiry) say(format string, args ...any) {
 	}
 }
 
+// exhausted says that nothing is to blame. If something was not tried, it only says what was found
+// of the rest.
+func (q *inquiry) exhausted(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); len(q.untried) == 0 {
+		q.say("%s", text)
+	} else if kept, ok := strings.CutPrefix(text, "nothing: "); ok {
+		q.say("nothing that was tried: %s", strings.TrimSuffix(kept, ", but no manifest asks for it"))
+	} else {
+		q.say("nothing that was tried")
+	}
+}
+
 // contradictions finds what the pods require and no wanted place has. With all, it also finds
 // requirements that only together exclude the wanted places, and a rule that wants no place.
 func (q *inquiry) contradictions(wanted requirements.Alternatives, all bool) {

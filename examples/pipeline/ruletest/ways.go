@@ -28,9 +28,9 @@ func (q *inquiry) force() {
 		}
 		q.say("%s, more than %s: without it they cost %s/h", q.dearest, most, money(q.cheapest))
 	case r.AtMostPerHour != nil:
-		q.say("their size: no single constraint of theirs and no setting of a pool makes them dearer")
+		q.exhausted("their size: no single constraint of theirs and no setting of a pool makes them dearer")
 	case r.Refused == nil:
-		q.say(noSingle)
+		q.exhausted(noSingle)
 	}
 }
 
@@ -131,9 +131,9 @@ func (q *inquiry) outcome(t *trial, tried int) {
 			q.refusals(t.after, how, others)
 		}
 	case t.broken > 0 && t.text == "":
-		q.say(noSingle)
+		q.exhausted(noSingle)
 	case t.broken > 0:
-		q.say("%s, and the rule is still broken%s%s", noSingle, how, others)
+		q.exhausted("%s, and the rule is still broken%s%s", noSingle, how, others)
 	case t.lost > 0:
 		q.say("lack of room: with the rule kept, %s of others would have no place%s%s", plural(t.lost, "pod"), how, others)
 	case len(t.after.breaches(q.rule)) > 0:
@@ -145,7 +145,7 @@ func (q *inquiry) outcome(t *trial, tried int) {
 		}
 		q.say("the price: to keep the rule costs at most%s", q.difference(t.after)[len(", for"):])
 	default:
-		q.say("nothing: the rule can be kept%s, but no manifest asks for it", q.difference(t.after))
+		q.exhausted("nothing: the rule can be kept%s, but no manifest asks for it", q.difference(t.after))
 	}
 }
 
