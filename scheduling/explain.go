@@ -142,7 +142,7 @@ type census struct {
 	// If no shape does:
 	short   *Nearest // the labelled type that lacks the least
 	shape   int      // the shape of short; negative if it is not for sale
-	allLack string   // a resource that no labelled type has
+	allLack string   // a resource that no labelled type has, even without daemons
 	outside *Nearest // a type that is large enough, but excluded by labels
 	unsold  *Nearest // a type that is large enough and has the labels, and why it cannot be bought
 }
@@ -205,7 +205,7 @@ func (p *Problem) census(c *Class, k int, labelled func(shape int) bool) census 
 			continue
 		}
 		for name := range short {
-			if first && shape.Free[slices.Index(p.Resources, corev1.ResourceName(name))] <= 0 {
+			if first && p.Pools[k].table[shape.Type].allocatable[slices.Index(p.Resources, corev1.ResourceName(name))] <= 0 {
 				lacking[name]++
 			}
 		}

@@ -139,9 +139,17 @@ func (o *options) fromFlags(ask requirements.Set) (*manifests.Snapshot, error) {
 			*f.into = &f.value
 		}
 	}
-	settings := map[string]string{"aws.reservedENIs": strconv.Itoa(int(o.reservedENIs))}
-	if o.memoryOverhead != "" {
-		settings["aws.vmMemoryOverheadPercent"] = o.memoryOverhead
+	settings := map[string]string{}
+	for _, f := range []struct{ flag, key, value string }{
+		{"reserved-enis", "aws.reservedENIs", strconv.Itoa(int(o.reservedENIs))}, {"vm-memory-overhead", "aws.vmMemoryOverheadPercent", o.memoryOverhead},
+	} {
+		if f.value == "" {
+			continue
+		}
+		settings[f.key] = f.value
+		if _, err := (ec2.Settings{}).WithGlobal(map[string]string{f.key: f.value}); err != nil {
+			return nil, inputs.Bad(fmt.Errorf("--%s %s", f.flag, strings.TrimPrefix(err.Error(), "ec2: global settings: "+f.key+": ")))
+		}
 	}
 	pool := nodepool.NodePool{Name: "flags", Kind: "NodePool", APIVersion: nodepool.V1, Kubelet: kubelet, Requirements: ask}
 	pool.NodeClass = nodepool.NodeClassRef{Group: label.Group, Kind: "EC2NodeClass", Name: class.Name}

@@ -262,8 +262,10 @@ func zoned(pv *corev1.PersistentVolume, where requirements.Alternatives) require
 func (a *assignment) locateUnbound(c Consumer, u use, within requirements.Alternatives) (at location, why string) {
 	claim := u.claim
 	class := a.storageClass(claim)
-	name, _ := className(claim)
+	name, stated := className(claim)
 	switch {
+	case class == nil && stated && name == "":
+		return at, fmt.Sprintf("%s is not bound to a volume, and none is made for it: its storage class is \"\", which opts out of the default class", u.text)
 	case class == nil && name != "":
 		return at, fmt.Sprintf("storage class %q of %s does not exist", name, u.text)
 	case class == nil:

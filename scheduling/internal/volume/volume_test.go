@@ -143,7 +143,7 @@ func TestRefusals(t *testing.T) {
 		"no-pv":     `persistent volume "gone" of claim "no-pv" does not exist`,
 		"bad-pv":    `persistent volume "pv-bad": spec.nodeAffinity`,
 		"no-class":  `storage class "slow" of claim "no-class" does not exist`,
-		"classless": `claim "classless" is not bound to a volume, and there is no default storage class`,
+		"classless": `claim "classless" is not bound to a volume, and none is made for it: its storage class is "", which opts out of the default class`,
 		"default":   `claim "default" is not bound to a volume, and there is no default storage class`,
 		"at-once":   `claim "at-once" waits for its volume to be created (storage class "at-once" binds immediately)`,
 		"huge":      `no volume of storage class "local" is left for claim "huge" on nodes that could hold its pods`,
