@@ -41,8 +41,8 @@ func (r *reader) bad(path, format string, args ...any) {
 // object splits a JSON object into its fields. Names match without regard to case, as in Go
 // programs that read such files. A name that is not in fields is a fault. A null counts as missing.
 func (r *reader) object(path string, raw json.RawMessage, fields ...string) map[string]json.RawMessage {
-	have := map[string]json.RawMessage{}
-	if err := json.Unmarshal(raw, &have); err != nil || have == nil {
+	have, ok := r.members(path, raw)
+	if !ok {
 		r.bad(path, "want an object, got %s", kind(raw))
 		return nil
 	}
@@ -68,12 +68,37 @@ func (r *reader) object(path string, raw json.RawMessage, fields ...string) map[
 	return out
 }
 
-// value decodes a field into v, if it exists.
+// members returns the members of a JSON object; false for another value. A name that is given twice
+// is a fault, because readers of JSON disagree about which one counts.
+func (r *reader) members(path string, raw json.RawMessage) (map[string]json.RawMessage, bool) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
+		return nil, false
+	}
+	out := map[string]json.RawMessage{}
+	for dec.More() {
+		token, err := dec.Token()
+		name, ok := token.(string)
+		var value json.RawMessage
+		if err != nil || !ok || dec.Decode(&value) != nil {
+			return nil, false
+		}
+		if _, twice := out[name]; twice {
+			r.bad(join(path, name), "given twice")
+		}
+		out[name] = value
+	}
+	return out, true
+}
+
+// value decodes a field into v, if it exists. A null in a list of strings is no string.
 func (r *reader) value(path string, raw json.RawMessage, v any, want string) bool {
 	if raw == nil {
 		return false
 	}
-	if err := json.Unmarshal(raw, v); err != nil {
+	var elements []*string
+	_, list := v.(*[]string)
+	if err := json.Unmarshal(raw, v); err != nil || list && json.Unmarshal(raw, &elements) == nil && slices.Contains(elements, nil) {
 		r.bad(path, "want %s, got %s", want, kind(raw))
 		return false
 	}

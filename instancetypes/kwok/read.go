@@ -32,6 +32,9 @@ func Read(data []byte) ([]instancetypes.InstanceType, error) {
 	if err := dec.Decode(&list); err != nil {
 		return nil, broken(data, err)
 	}
+	if list == nil {
+		return nil, &FieldError{Path: position(data, dec.InputOffset()), Detail: "want a list of instance types, got a JSON null"}
+	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, &FieldError{Path: position(data, dec.InputOffset()), Detail: "there is text after the end of the list: want one list of instance types"}
 	}
@@ -140,8 +143,9 @@ func (r *reader) resources(path string, raw json.RawMessage) corev1.ResourceList
 	if raw == nil {
 		return out
 	}
-	var list map[string]json.RawMessage
-	if !r.value(path, raw, &list, "an object of resources and quantities") {
+	list, ok := r.members(path, raw)
+	if !ok {
+		r.bad(path, "want an object of resources and quantities, got %s", kind(raw))
 		return out
 	}
 	for _, name := range slices.Sorted(maps.Keys(list)) {
