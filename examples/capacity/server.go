@@ -9,12 +9,14 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/plan/capacity"
 	"github.com/joinery-sdk/joinery/examples/plan/capacity/provisioning"
 	"github.com/joinery-sdk/joinery/internal/strictjson"
@@ -103,33 +105,9 @@ func decode(at string, data []byte, decoder *strictjson.Decoder, into any) error
 	}
 	var errs []error
 	for _, p := range decoder.Decode(&root, into) {
-		path := at + "." + p.Path
-		if at == "" || p.Path == "" {
-			path = at + p.Path
-		}
-		errs = append(errs, fmt.Errorf("%s: %s", path, p.Detail))
+		errs = append(errs, fmt.Errorf("%s: %s", cmp.Or(strings.Trim(at+"."+p.Path, "."), "the question"), p.Detail))
 	}
 	return errors.Join(errs...)
-}
-
-// objects decodes objects of Kubernetes. containers are those of an object, and where they stand.
-func objects[T any](field string, texts []json.RawMessage, containers func(*T) (string, []corev1.Container)) ([]*T, error) {
-	out := make([]*T, len(texts))
-	live := &strictjson.Decoder{Live: true}
-	var errs []error
-	for i, text := range texts {
-		at := fmt.Sprintf("%s[%d]", field, i)
-		out[i] = new(T)
-		if err := decode(at, text, live, out[i]); err != nil {
-			errs = append(errs, err)
-		} else if path, list := containers(out[i]); len(list) == 0 {
-			errs = append(errs, fmt.Errorf("%s.%s: a pod needs at least one container", at, path))
-		}
-		if len(errs) == strictjson.MaxProblems {
-			break
-		}
-	}
-	return out, errors.Join(errs...)
 }
 
 // at is where a question is asked, and whether its answer is carried out.
@@ -180,7 +158,7 @@ func (s *server) ask(ctx context.Context, q *question) (*reply, error) {
 	if len(q.Pods) == 0 || len(q.Pods) > mostPods {
 		return nil, fail(http.StatusBadRequest, "pods: there are %d, want 1 to %d", len(q.Pods), mostPods)
 	}
-	asked, err := objects("pods", q.Pods, func(p *corev1.Pod) (string, []corev1.Container) { return "spec.containers", p.Spec.Containers })
+	asked, err := manifests.Pods("pods", q.Pods)
 	if err != nil {
 		return nil, err
 	}
@@ -217,9 +195,7 @@ func (s *server) request(ctx context.Context, q *requested) (*decided, error) {
 	}
 	var request provisioning.Request
 	err := decode("request", q.Request, &strictjson.Decoder{Live: true}, &request)
-	templates, faults := objects("podTemplates", q.PodTemplates, func(t *corev1.PodTemplate) (string, []corev1.Container) {
-		return "template.spec.containers", t.Template.Spec.Containers
-	})
+	templates, faults := manifests.PodTemplates("podTemplates", q.PodTemplates)
 	if err = errors.Join(err, faults); err != nil {
 		return nil, err
 	}

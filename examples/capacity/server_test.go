@@ -18,10 +18,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joinery-sdk/joinery/examples/pipeline/inputs"
+	"github.com/joinery-sdk/joinery/examples/pipeline/manifests"
 	"github.com/joinery-sdk/joinery/examples/plan/capacity"
 )
 
-const manifests = `
+const cluster = `
 apiVersion: karpenter.sh/v1
 kind: NodePool
 metadata: {name: general}
@@ -47,7 +48,7 @@ func serve(t *testing.T, more ...string) func(path, body string) (int, map[strin
 	t.Helper()
 	dir, config := t.TempDir(), ""
 	file := filepath.Join(dir, "cluster.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(strings.Join(append([]string{manifests}, more...), "---\n")), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(strings.Join(append([]string{cluster}, more...), "---\n")), 0o600))
 	if len(more) > 0 {
 		config = filepath.Join(dir, "scheduler.yaml")
 		require.NoError(t, os.WriteFile(config, []byte(spreading), 0o600))
@@ -180,6 +181,90 @@ func TestQuestionsAreReadStrictly(t *testing.T) {
 	assert.Equal(t, http.StatusOK, status, r)
 	status, r = post(request, `{"request":`+wish+`,"podTemplates":`+template(`{"containers":[{"name":"a"}]}`)+"}")
 	assert.Equal(t, http.StatusOK, status, r)
+}
+
+// What an API server refuses is refused, and what it takes has an answer, whichever question the pod is part of. The pods are judged
+// by the same check as those of files.
+func TestQuestionsAreCheckedAsFiles(t *testing.T) {
+	post := serve(t)
+	const main = `"containers":[{"name":"c","image":"i"}]`
+	counts := map[bool]int{}
+	for _, c := range []struct{ metadata, spec string }{
+		{`"name":"a"`, main},
+		{`"generateName":"a-"`, main},
+		{`"name":"a.b","namespace":"x","uid":"1","resourceVersion":"2","managedFields":[{"manager":"m","fieldsV1":{"f:a":{}}}]`, main},
+		{`"name":"A_B"`, main},
+		{`"name":""`, main},
+		{`"generateName":"A-"`, main},
+		{`"name":"a","namespace":"X Y"`, main},
+		{`"name":"a","labels":{"a b":"c"}`, main},
+		{`"name":"a","labels":{"a":"b c"}`, main},
+		{`"name":"a"`, `"containers":[]`},
+		{`"name":"a"`, `"containers":[{"name":"c"},{"name":"c"}]`},
+		{`"name":"a"`, `"containers":[{"name":"c","ports":[{"containerPort":99999}]}]`},
+		{`"name":"a"`, `"containers":[{"name":"c","ports":[{"containerPort":80,"hostPort":80}]}]`},
+		{`"name":"a"`, `"containers":[{"name":"c","volumeMounts":[{"name":"none","mountPath":"/a"}]}]`},
+		{`"name":"a"`, `"containers":[{"name":"c","resources":{"requests":{"cpu":"2"},"limits":{"cpu":"1"}}}]`},
+		{`"name":"a"`, `"containers":[{"name":"c","resources":{"requests":{"cpu":"-2"}}}]`},
+		{`"name":"a"`, `"containers":[{"name":"c","resources":{"requests":{"foo":"1"}}}]`},
+		{`"name":"a"`, `"containers":[{"name":"c","resources":{"requests":{"example.com/gpu":"1"}}}]`},
+		{`"name":"a"`, main + `,"restartPolicy":"Sometimes"`},
+		{`"name":"a"`, main + `,"restartPolicy":"Never"`},
+		{`"name":"a"`, main + `,"nodeSelector":{"a":"b c"}`},
+		{`"name":"a"`, main + `,"tolerations":[{"operator":"Exists","key":"a","value":"b"}]`},
+		{`"name":"a"`, main + `,"tolerations":[{"operator":"Exists","key":"a"}]`},
+		{`"name":"a"`, main + `,"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"zone"}]`},
+		{`"name":"a"`, main + `,"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"ScheduleAnyway"}]`},
+		{`"name":"a"`, main + `,"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[]}}}`},
+		{`"name":"a"`, main + `,"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"In"}]}]}}}`},
+		{`"name":"a"`, main + `,"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":""}]}}`},
+	} {
+		pod := fmt.Sprintf(`{"metadata":{%s},"spec":{%s}}`, c.metadata, c.spec)
+		for body, file := range map[string]string{
+			`/ask {"pods":[` + pod + "]}": `{"apiVersion":"v1","kind":"Pod",` + pod[1:],
+			`/provisioningrequest {"request":` + wish(c.metadata) + `,"podTemplates":[{"metadata":{` + c.metadata + `},"template":` + pod + "}]}": `{"apiVersion":"v1","kind":"PodTemplate","metadata":{` + c.metadata + `},"template":` + pod + "}",
+		} {
+			_, fault := manifests.Parse([]manifests.File{{Name: "x.yaml", Data: []byte(file)}}, nil)
+			path, body, _ := strings.Cut(body, " ")
+			status, r := post(path, body)
+			assert.Equal(t, fault == nil, status == http.StatusOK, "%s\n%v\n%v", body, fault, r)
+			counts[fault == nil]++
+		}
+	}
+	assert.Greater(t, counts[true], 10)
+	for pod, want := range map[string]string{
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{` + main + `}}`: "pods[0]: want a Pod",
+		`{"apiVersion":"v2","kind":"Pod","metadata":{"name":"a"},"spec":{` + main + `}}`:             `pods[0].apiVersion: "v2" has no Pod`,
+		`{"kind":"PodList","items":[]}`: "pods[0]: want a Pod",
+		`[]`:                            "pods[0]: want an object",
+		`{"metadata":{"name":"a"},"spec":{` + main + `}},{"metadata":{"name":"a"},"spec":{` + main + `}}`: "pods[1].metadata.name: Pod default/a is given twice, first at pods[0]",
+	} {
+		status, r := post("/ask", `{"pods":[`+pod+"]}")
+		assert.Equal(t, http.StatusBadRequest, status, pod)
+		assert.Contains(t, r["error"], want)
+	}
+	for body, want := range map[string]string{
+		`/ask []`: "the question: want an object, got a list",
+		`/provisioningrequest {"request":{"spec":{}}}`: `provisioning: the request: apiVersion "" and kind "": want a ProvisioningRequest of autoscaling.x-k8s.io`,
+	} {
+		path, body, _ := strings.Cut(body, " ")
+		_, r := post(path, body)
+		text, _, _ := strings.Cut(fmt.Sprint(r["error"]), "\n")
+		assert.Equal(t, want, text)
+	}
+}
+
+// wish is a request for a pod of the template with this metadata.
+func wish(metadata string) string {
+	name := "a-0" // that is generated
+	if _, rest, ok := strings.Cut(metadata, `"name":"`); ok {
+		name, _, _ = strings.Cut(rest, `"`)
+	}
+	namespace := "default"
+	if strings.Contains(metadata, `"namespace":"x"`) {
+		namespace = "x"
+	}
+	return `{"apiVersion":"autoscaling.x-k8s.io/v1","kind":"ProvisioningRequest","metadata":{"namespace":"` + namespace + `","name":"r"},"spec":{"provisioningClassName":"check-capacity.autoscaling.x-k8s.io","podSets":[{"count":1,"podTemplateRef":{"name":"` + name + `"}}]}}`
 }
 
 // Old states are forgotten, and the first is not.

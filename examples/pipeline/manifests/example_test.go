@@ -143,3 +143,15 @@ func ExampleFieldProblem() {
 	fmt.Println(err)
 	// Output: class.yaml:5: TestNodeClass a: spec.size: "big": want a number
 }
+
+func ExamplePods() {
+	_, err := manifests.Pods("pods", []json.RawMessage{[]byte(`{"metadata": {"name": "web"}, "spec": {"containers": [{"name": "main", "ports": [{"containerPort": 99999}]}]}}`)})
+	fmt.Println(err)
+	// Output: pods[0].spec.containers[0].ports[0].containerPort: 99999: want 1 to 65535
+}
+
+func ExamplePodTemplates() {
+	templates, err := manifests.PodTemplates("templates", []json.RawMessage{[]byte(`{"metadata": {"name": "web"}, "template": {"spec": {"containers": [{"name": "main"}]}}}`)})
+	fmt.Println(templates[0].Namespace, templates[0].Name, err)
+	// Output: default web <nil>
+}

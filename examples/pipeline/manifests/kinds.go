@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -165,6 +167,9 @@ func (v *visit) failed(err error) {
 	v.add("", "%s", err)
 }
 
+// core is the API version of the kinds without a group, such as pods.
+const core = "v1"
+
 // classKinds are the kinds of node classes that are known without a decoder.
 func classKinds() map[string][]string {
 	return map[string][]string{
@@ -179,7 +184,7 @@ func kinds(o *Options) map[string]kind {
 	apps := []string{"apps/v1"}
 	oldApps := []string{"apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"}
 	storage, oldStorage := []string{"storage.k8s.io/v1"}, []string{"storage.k8s.io/v1beta1", "storage.k8s.io/v1alpha1"}
-	core := []string{"v1"}
+	core := []string{core}
 	all := map[string]kind{
 		"Pod":                   {core, nil, true, typed(checkPod)},
 		"Node":                  {core, nil, false, typed(checkNode)},
@@ -294,6 +299,56 @@ func readSettings(v *visit) any {
 		return nil
 	}
 	return typed[corev1.ConfigMap](nil)(v)
+}
+
+// Pods reads one pod from each JSON text and checks it as [Read] does. A pod may leave out
+// apiVersion and kind. A generated name is completed. list is the name of the texts: the paths of
+// problems begin with list[i]. The error joins a [*Problem] for each mistake.
+func Pods(list string, texts []json.RawMessage) ([]*corev1.Pod, error) {
+	return elements[*corev1.Pod]("Pod", list, texts)
+}
+
+// PodTemplates is [Pods] for objects of the kind PodTemplate.
+func PodTemplates(list string, texts []json.RawMessage) ([]*corev1.PodTemplate, error) {
+	return elements[*corev1.PodTemplate]("PodTemplate", list, texts)
+}
+
+// elements reads objects of one kind, whose Go type is T.
+func elements[T metav1.Object](name, list string, texts []json.RawMessage) ([]T, error) {
+	r := reader{kinds: kinds(&Options{}), decoder: &strictjson.Decoder{Live: true, Hints: hints()}}
+	w, b := r.worker(), builder{snapshot: &Snapshot{positions: map[identity]Position{}}}
+	var out []T
+	var errs []error
+	for i, text := range texts {
+		at := fmt.Sprintf("%s[%d]", list, i)
+		fail := func(path, detail string) {
+			errs = append(errs, &Problem{Path: strings.TrimSuffix(at+"."+path, "."), Detail: detail})
+		}
+		var res result
+		n, err := strictjson.Parse(text)
+		if kind := n.Get("kind"); err != nil {
+			fail("", err.Error())
+		} else if n.Kind == strictjson.Null || kind != nil && kind.Text != name {
+			fail("", "want a "+name)
+		} else {
+			w.item(&res, Position{File: at}, &n, listKind{core, name})
+		}
+		for _, p := range res.problems {
+			fail(p.Path, p.Detail)
+		}
+		for _, o := range res.objects {
+			b.name(&o)
+			if first, twice := b.snapshot.positions[o.id]; twice {
+				fail("metadata.name", fmt.Sprintf("%s is given twice, first at %s", o.id, first.File))
+			}
+			b.snapshot.positions[o.id] = Position{File: at}
+			out = append(out, o.value.(T))
+		}
+		if len(errs) > strictjson.MaxProblems { // one text may have as many
+			break
+		}
+	}
+	return out, errors.Join(errs...)
 }
 
 func checkPod(v *visit, p *corev1.Pod) { v.take(v.checker.Pod("", &p.ObjectMeta, &p.Spec)) }

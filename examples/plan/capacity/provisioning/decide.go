@@ -67,7 +67,7 @@ func Decide(ctx context.Context, s *capacity.State, r *Request, templates []*cor
 	}
 	a, err := s.Ask(ctx, pods)
 	if err != nil {
-		return nil, fmt.Errorf("provisioning: request %s/%s: %w", r.Namespace, r.Name, err)
+		return nil, fmt.Errorf("provisioning: %s: %w", r.title(), err)
 	}
 	d := &Decision{Answer: a, check: Ready}
 	add := func(kind string, status metav1.ConditionStatus, reason string) {

@@ -114,9 +114,11 @@ func TestBooking(t *testing.T) {
 // A request that means nothing is an error that names the field.
 func TestMalformed(t *testing.T) {
 	for text, want := range map[string]string{
-		`{`:                        "unexpected end",
-		`{"kind":"Pod"}`:           "want a ProvisioningRequest",
-		`{"kind":"Pod","spec":{}}`: "spec.podSets",
+		`{`:                           "unexpected end",
+		`{"kind":"Pod"}`:              "want a ProvisioningRequest",
+		`{"kind":"Pod","spec":{}}`:    "spec.podSets",
+		`{"metadata":{"name":"A_B"}}`: `request default/A_B: metadata.name "A_B"`,
+		`{"metadata":{"name":"a","namespace":"X Y"}}`: `metadata.namespace "X Y"`,
 		`{"apiVersion":"autoscaling.x-k8s.io/v1","kind":"ProvisioningRequest","metadata":{"name":"r"},"spec":{"provisioningClassName":"other","podSets":[{"count":0}]}}`:                                                           `spec.provisioningClassName "other"`,
 		`{"apiVersion":"autoscaling.x-k8s.io/v1","kind":"ProvisioningRequest","metadata":{"name":"r"},"spec":{"podSets":[{"count":-3}]}}`:                                                                                          "spec.podSets[0].count -3",
 		`{"apiVersion":"autoscaling.x-k8s.io/v1","kind":"ProvisioningRequest","metadata":{"name":"r"},"spec":{"podSets":[{"count":2000000000}]}}`:                                                                                  "100000 at most",

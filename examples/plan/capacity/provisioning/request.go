@@ -6,14 +6,17 @@
 package provisioning
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Class is what the request wants from an autoscaler: its spec.provisioningClassName.
@@ -73,16 +76,33 @@ func Decode(data []byte) (*Request, error) {
 // memory.
 const mostPods = 100_000
 
+// title is what messages call the request.
+func (r *Request) title() string {
+	if r.Name == "" {
+		return "the request"
+	}
+	return "request " + r.namespace() + "/" + r.Name
+}
+
+func (r *Request) namespace() string { return cmp.Or(r.Namespace, corev1.NamespaceDefault) }
+
 func (r *Request) check() error {
 	var errs []error
 	fail := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("provisioning: request %s/%s: "+format, append([]any{r.Namespace, r.Name}, args...)...))
+		errs = append(errs, fmt.Errorf("provisioning: %s: %s", r.title(), fmt.Sprintf(format, args...)))
 	}
-	if r.Kind != kind || len(r.APIVersion) <= len(group) || r.APIVersion[:len(group)] != group {
-		fail("it is a %s of %s, want a %s of %s", r.Kind, r.APIVersion, kind, group[:len(group)-1])
+	if r.Kind != kind || !strings.HasPrefix(r.APIVersion, group) {
+		fail("apiVersion %q and kind %q: want a %s of %s", r.APIVersion, r.Kind, kind, strings.TrimSuffix(group, "/"))
 	}
 	if r.Name == "" {
 		fail("metadata.name: want a name")
+	} else {
+		for _, wrong := range validation.IsDNS1123Subdomain(r.Name) {
+			fail("metadata.name %q: %s", r.Name, wrong)
+		}
+	}
+	for _, wrong := range validation.IsDNS1123Label(r.namespace()) {
+		fail("metadata.namespace %q: %s", r.Namespace, wrong)
 	}
 	switch r.Spec.ProvisioningClassName {
 	case CheckCapacity, AtomicScaleUp:
@@ -117,7 +137,7 @@ func (r *Request) Pods(templates []*corev1.PodTemplate) ([]*corev1.Pod, error) {
 	}
 	known := map[string]*corev1.PodTemplate{}
 	for _, t := range templates {
-		if t.Namespace == r.Namespace {
+		if cmp.Or(t.Namespace, corev1.NamespaceDefault) == r.namespace() {
 			known[t.Name] = t
 		}
 	}
@@ -125,7 +145,7 @@ func (r *Request) Pods(templates []*corev1.PodTemplate) ([]*corev1.Pod, error) {
 	for i, set := range r.Spec.PodSets {
 		t := known[set.PodTemplateRef.Name]
 		if t == nil {
-			return nil, fmt.Errorf("provisioning: request %s/%s: spec.podSets[%d].podTemplateRef: there is no PodTemplate %q in its namespace", r.Namespace, r.Name, i, set.PodTemplateRef.Name)
+			return nil, fmt.Errorf("provisioning: %s: spec.podSets[%d].podTemplateRef: there is no PodTemplate %q in its namespace", r.title(), i, set.PodTemplateRef.Name)
 		}
 		for k := range set.Count {
 			out = append(out, &corev1.Pod{
