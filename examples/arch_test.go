@@ -30,7 +30,7 @@ var imports = map[string][]string{
 	"instancetypes/pricing":           {"requirements", "instancetypes/resources", "instancetypes"},
 	"instancetypes/ec2":               {"requirements", "instancetypes/resources", "instancetypes", "instancetypes/pricing", "instancetypes/kwok"},
 	"scheduling/nodepool":             {"requirements", "instancetypes/resources", "internal/strictjson"},
-	"scheduling":                      {"requirements", "requirements/kube", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "scheduling/internal/admission", "internal/toleration", "internal/selector"},
+	"scheduling":                      {"requirements", "requirements/kube", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "scheduling/internal/admission", "internal/toleration", "internal/selector", "internal/podcheck"},
 	"scheduling/buffer":               {"internal/strictjson", "instancetypes/resources"},
 	"scheduling/capacityquota":        {"requirements", "requirements/kube", "internal/strictjson", "instancetypes/resources"},
 	"scheduling/defaultspread":        {"internal/strictjson"},
@@ -46,6 +46,7 @@ var imports = map[string][]string{
 	"cloudprovider":                   {"requirements", "instancetypes", "instancetypes/resources", "scheduling/nodepool"},
 	"cloudprovider/aws":               {"requirements", "instancetypes", "instancetypes/resources", "scheduling/nodepool", "instancetypes/ec2", "instancetypes/pricing", "cloudprovider"},
 	"internal/strictjson":             {"requirements"},
+	"internal/podcheck":               {"requirements", "requirements/kube", "instancetypes/resources", "internal/strictjson"},
 	"internal/toleration":             {},
 	"internal/selector":               {},
 }

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"
+	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 	"github.com/joinery-sdk/joinery/scheduling/internal/hostport"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
@@ -146,22 +146,20 @@ func (p *Problem) fill(c *Class) {
 	if err != nil && !asked.Required.IsImpossible() {
 		nodes = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: nodes.PreferredDuringSchedulingIgnoredDuringExecution}
 	}
-	if why := p.admission.Forbidden(c.Pods[0]); why != "" {
-		c.Refusal = &Reason{Stage: StagePod, Detail: "an API server refuses it: " + why}
-	} else if faults := faultsOf(c.Template, nodes); faults != "" {
-		c.Refusal = &Reason{Stage: StagePod, Detail: "it cannot be read: " + faults}
-	} else if why := podfault.Unmatched(nodes); why != "" {
-		c.Refusal = &Reason{Stage: StagePod, Detail: why}
-	}
+	c.Refusal = p.refusalOf(c.Pods[0], c.Template, nodes)
 }
 
-// faultsOf says what planning cannot read in a pod and its node affinity; empty if it can read all.
-func faultsOf(p *corev1.Pod, nodes *corev1.NodeAffinity) string {
-	var texts []string
-	for _, err := range podfault.Of(p, "", nodes) {
-		texts = append(texts, err.Error())
+// refused reports the pods of a snapshot that an API server refuses to store.
+func (v *checks) refused(s *Snapshot) {
+	cluster := admission.NewCluster(s.PriorityClasses, s.RuntimeClasses, s.LimitRanges)
+	for _, p := range s.Pods {
+		if admission.Stored(p) {
+			continue
+		}
+		for _, err := range podfault.Refused(p, cluster.Pod(p)) {
+			v.Add("pod "+podclass.Name(p), "%w", err)
+		}
 	}
-	return strings.Join(texts, "; ")
 }
 
 // nodeAffinity returns the node affinity of a pod; nil for none.

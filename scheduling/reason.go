@@ -15,9 +15,11 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
+	"github.com/joinery-sdk/joinery/scheduling/internal/admission"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/market"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podfault"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 )
 
@@ -479,4 +481,36 @@ func areGone(nodes []string) string {
 		return "nodes " + strings.Join(nodes[:n-1], ", ") + " and " + nodes[n-1] + " are"
 	}
 	return fmt.Sprintf("node %s and %d others are", nodes[0], len(nodes)-1)
+}
+
+// refusalOf returns why a pod is refused before anything is compared with it: nil if it is not.
+// template is the pod as an API server stores it, and nodes is what counts of its node affinity.
+func (p *Problem) refusalOf(pod, template *corev1.Pod, nodes *corev1.NodeAffinity) *Reason {
+	why := ""
+	if forbidden := p.admission.Forbidden(pod); forbidden != "" {
+		why = "an API server refuses it: " + forbidden
+	} else if faults := faultsOf(template, nodes); faults != "" {
+		why = "it cannot be read: " + faults
+	} else if why = podfault.Unmatched(nodes); why == "" && !admission.Stored(pod) {
+		if faults := textOf(podfault.Refused(pod, template)); faults != "" {
+			why = "an API server refuses it: " + faults
+		}
+	}
+	if why == "" {
+		return nil
+	}
+	return &Reason{Stage: StagePod, Detail: why}
+}
+
+// faultsOf says what planning cannot read in a pod and its node affinity; empty if it can read all.
+func faultsOf(p *corev1.Pod, nodes *corev1.NodeAffinity) string {
+	return textOf(podfault.Of(p, "", nodes))
+}
+
+func textOf(faults []error) string {
+	var texts []string
+	for _, err := range faults {
+		texts = append(texts, err.Error())
+	}
+	return strings.Join(texts, "; ")
 }

@@ -239,6 +239,7 @@ func (e *InvalidError) Unwrap() error { return e.Err }
 func (s *Snapshot) Validate() error {
 	v := checks{}
 	v.objects(s)
+	readable := len(v.Faults) == 0
 	for _, p := range s.Pods {
 		if p != nil {
 			v.pod("pod", p, p, "")
@@ -248,6 +249,9 @@ func (s *Snapshot) Validate() error {
 		if d != nil {
 			v.pod("DaemonSet", d, &corev1.Pod{ObjectMeta: d.Spec.Template.ObjectMeta, Spec: d.Spec.Template.Spec}, "spec.template.")
 		}
+	}
+	if readable && len(v.Faults) == 0 { // what cannot be read is seldom valid either, and is reported once
+		v.refused(s)
 	}
 	return v.err()
 }

@@ -102,8 +102,13 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 		"pod shop/web: spec.initContainers[0].resources.limits: cpu is -1": asks(func(s *corev1.PodSpec) {
 			s.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: minus}}}
 		}),
-		"pod shop/web: spec.overhead: cpu is -1":           asks(func(s *corev1.PodSpec) { s.Overhead = minus }),
-		"pod shop/web: spec.resources.requests: cpu is -1": asks(func(s *corev1.PodSpec) { s.Resources = &corev1.ResourceRequirements{Requests: minus} }),
+		"pod shop/web: spec.overhead: cpu is -1":                                             asks(func(s *corev1.PodSpec) { s.Overhead = minus }),
+		"pod shop/web: spec.resources.requests: cpu is -1":                                   asks(func(s *corev1.PodSpec) { s.Resources = &corev1.ResourceRequirements{Requests: minus} }),
+		"pod shop/web: spec.containers: a pod needs at least one container":                  asks(func(*corev1.PodSpec) {}),
+		`pod shop/web: spec.topologySpreadConstraints[0].whenUnsatisfiable: "": want one of`: {Pods: []*corev1.Pod{pod(corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: "zone"})}},
+		`pod shop/web: spec.containers[0].resources.limits.Memory: containers have no resource "Memory" (did you mean "memory"?)`: asks(func(s *corev1.PodSpec) {
+			s.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"Memory": resource.MustParse("1Gi")}}}}
+		}),
 		"DaemonSet shop/d: spec.template.spec.containers[0].resources.requests: cpu is -1": {DaemonSets: []*appsv1.DaemonSet{{ObjectMeta: named("d"), Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: minus}}},
 		}}}}}},
@@ -115,7 +120,9 @@ func TestSnapshotsWithoutMeaningAreRefused(t *testing.T) {
 	assert.Equal(t, []string{"instance type a: offering 0 costs NaN an hour, which is not a valid price, so it is not for sale"}, p.Notes)
 	assert.Empty(t, p.Shapes)
 	// A pool without types to buy says so.
-	p = compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod()}, Pools: pools()})
+	ready := asks(func(s *corev1.PodSpec) { s.Containers = make([]corev1.Container, 1) })
+	ready.Pools = pools()
+	p = compile(t, ready)
 	assert.Equal(t, []string{"pool p has no instance types and can buy nothing; give it those that its cloud offers"}, p.Notes)
 	assert.Equal(t, `pool "p": it has no instance types`, solve(p, nothing).Unplaced()[0].Reasons()[0].String())
 	_, err := scheduling.Compile(scheduling.Snapshot{Pods: []*corev1.Pod{nil, pod(), pod()}, Nodes: []*corev1.Node{nil}}, nil)

@@ -82,8 +82,8 @@ func requirementsOf(name corev1.ResourceName, request, limit string) corev1.Reso
 	return corev1.ResourceRequirements{Requests: corev1.ResourceList{name: resource.MustParse(request)}, Limits: corev1.ResourceList{name: resource.MustParse(limit)}}
 }
 
-// An empty term of required node affinity matches no node. If there is no other, the reason says so, and no API server
-// refuses the pod.
+// An empty term of required node affinity matches no node. If there is no other, the reason says so. API servers store such pods; that
+// there is a term at all, only those of today demand.
 func TestEmptyNodeSelectorTerms(t *testing.T) {
 	zone := corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpExists}
 	for name, c := range map[string]struct {
@@ -97,6 +97,7 @@ func TestEmptyNodeSelectorTerms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pod("a")
+			p.UID = "u"
 			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: c.terms}}}
 			s := scheduling.Snapshot{Pods: []*corev1.Pod{p}, Nodes: []*corev1.Node{node("n1")}}
 			s.Nodes[0].Labels[corev1.LabelTopologyZone] = "z"

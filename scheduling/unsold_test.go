@@ -83,7 +83,7 @@ func TestContradictoryOfferingsAreNotForSale(t *testing.T) {
 func TestSoldOutTypesAreNamed(t *testing.T) {
 	gpu := func(p *corev1.Pod) {
 		p.Spec.Containers[0].Resources.Requests = list("1", "1Gi")
-		p.Spec.Containers[0].Resources.Requests["example.com/gpu"] = list("2", "1Gi")["cpu"]
+		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/gpu": list("2", "1Gi")["cpu"]}
 	}
 	from := pool("default")
 	with := list("8", "32Gi")

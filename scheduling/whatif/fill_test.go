@@ -107,7 +107,9 @@ func TestRareResourcesComeFirst(t *testing.T) {
 func TestDaemonsDoNotOrderPods(t *testing.T) {
 	const gpu = "nvidia.com/gpu"
 	cards := func(n string) func(*corev1.Pod) {
-		return func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests[gpu] = resource.MustParse(n) }
+		return func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{gpu: resource.MustParse(n)}
+		}
 	}
 	card := node("card", "z1", "8")
 	card.Status.Allocatable[gpu], card.Status.Capacity[gpu] = resource.MustParse("4"), resource.MustParse("4")

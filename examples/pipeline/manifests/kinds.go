@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/joinery-sdk/joinery/examples/pipeline/manifests/internal/podcheck"
+	"github.com/joinery-sdk/joinery/internal/podcheck"
 	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/requirements/kube"

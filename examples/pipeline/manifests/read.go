@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/joinery-sdk/joinery/examples/pipeline/manifests/internal/podcheck"
+	"github.com/joinery-sdk/joinery/internal/podcheck"
 	"github.com/joinery-sdk/joinery/internal/strictjson"
 	"github.com/joinery-sdk/joinery/scheduling/buffer"
 	"github.com/joinery-sdk/joinery/scheduling/defaultspread"

@@ -327,7 +327,7 @@ func TestBuffersRequestWhatPodsCountOn(t *testing.T) {
 	for _, requests := range []corev1.ResourceList{{"cpu": resource.MustParse("1")}, {"cpu": resource.MustParse("1"), "example.com/gpu": resource.MustParse("1")}} {
 		s := draw(rand.New(rand.NewPCG(1, 7)))
 		s.Pods = s.Pods[:1]
-		s.Pods[0].Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: requests}
+		s.Pods[0].Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: requests, Limits: requests}
 		s.Pods[0].Spec.TopologySpreadConstraints = nil
 		for i := range s.Pools[0].Types {
 			capacity := s.Pools[0].Types[i].Capacity

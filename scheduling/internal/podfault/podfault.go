@@ -1,5 +1,5 @@
-// Package podfault says what planning cannot read in a pod. An API server of another version may
-// have stored it.
+// Package podfault says what is wrong with a pod: what planning cannot read in it, although an API
+// server of another version may have stored it, and what an API server refuses to store.
 package podfault
 
 import (
@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
+	"github.com/joinery-sdk/joinery/internal/podcheck"
 	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
 	"github.com/joinery-sdk/joinery/scheduling/internal/quota"
@@ -66,6 +67,19 @@ func Of(p *corev1.Pod, at string, nodes *corev1.NodeAffinity) []error {
 	f.amounts(at+"overhead", s.Overhead)
 	if s.Resources != nil {
 		f.resources(at+"resources", s.Resources)
+	}
+	return f
+}
+
+// Refused returns what an API server refuses in a pod that it has not stored yet, on the fields that
+// decide where the pod may run, each with the path of its field. admitted is the pod as the server
+// would store it: LimitRanges may give what the pod lacks.
+func Refused(p, admitted *corev1.Pod) []error {
+	spec := p.Spec
+	spec.Containers, spec.InitContainers, spec.Resources = admitted.Spec.Containers, admitted.Spec.InitContainers, admitted.Spec.Resources
+	var f faults
+	for _, problem := range new(podcheck.Checker).Placement(&spec) {
+		f.add("%s: %s", problem.Path, problem.Detail)
 	}
 	return f
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joinery-sdk/joinery/examples/pipeline/manifests/internal/podcheck"
+	"github.com/joinery-sdk/joinery/internal/podcheck"
 	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
@@ -46,14 +46,14 @@ func TestPaths(t *testing.T) {
 		"spec.template.spec.initContainers[0].restartPolicy",
 		"spec.template.spec.resources.requests.cpu",
 		"spec.template.spec.overhead.cpu",
-		"spec.template.spec.restartPolicy",
-		"spec.template.spec.preemptionPolicy",
 		"spec.template.spec.topologySpreadConstraints[0].matchLabelKeys[0]",
 		term + ".namespaceSelector.matchExpressions[0].values",
 		term + ".namespaceSelector.matchExpressions[1].values",
 		term + ".namespaceSelector.matchExpressions[1].values[0]",
 		term + ".namespaces[0]",
 		term + ".mismatchLabelKeys[0]",
+		"spec.template.spec.restartPolicy",
+		"spec.template.spec.preemptionPolicy",
 		"spec.template.spec.schedulingGates[1].name",
 		"spec.template.spec.schedulingGates[2].name",
 		"spec.template.spec.volumes[1].name",
@@ -142,7 +142,7 @@ func TestEdges(t *testing.T) {
 		{request("memory", "8Pi"), 0},
 		{request("memory", "9Pi"), 1},
 		{request("example.com/x", "1"), 1},
-		{request("example.com/x", "0"), 0},
+		{request("example.com/x", "0"), 1},
 		{request("kubernetes.io/x", "500m"), 0},
 		{spread(1, ptr[int32](1)), 0},
 		{spread(0, nil), 1},

@@ -3,6 +3,7 @@ package podcheck
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,29 +12,26 @@ import (
 	"github.com/joinery-sdk/joinery/internal/strictjson"
 )
 
-func (c *Checker) spec(path string, s *corev1.PodSpec) {
+// placement checks the fields that decide where a pod may run, except for its node affinity.
+func (c *Checker) placement(path string, s *corev1.PodSpec) {
 	if len(s.Containers) == 0 {
 		c.add(path+".containers", "a pod needs at least one container")
 	}
 	ports := map[string]string{}
 	for i := range s.InitContainers {
 		at := fmt.Sprintf("%s.initContainers[%d]", path, i)
-		c.container(at, &s.InitContainers[i], s.HostNetwork, ports)
+		c.container(at, &s.InitContainers[i], s, ports)
 		optional(c, at+".restartPolicy", s.InitContainers[i].RestartPolicy, "Always", "OnFailure", "Never")
 	}
 	for i := range s.Containers {
-		c.container(fmt.Sprintf("%s.containers[%d]", path, i), &s.Containers[i], s.HostNetwork, ports)
+		c.container(fmt.Sprintf("%s.containers[%d]", path, i), &s.Containers[i], s, ports)
 	}
 	if s.Resources != nil {
-		c.resources(path+".resources", s.Resources)
+		c.whole(path+".resources", s)
 	}
 	for _, name := range sortedKeys(s.Overhead) {
 		c.quantity(path+".overhead"+strictjson.MapKey(string(name)), name, s.Overhead[name])
 	}
-	if s.RestartPolicy != "" {
-		c.oneOf(path+".restartPolicy", string(s.RestartPolicy), "Always", "OnFailure", "Never")
-	}
-	optional(c, path+".preemptionPolicy", s.PreemptionPolicy, "PreemptLowerPriority", "Never")
 	c.tolerations(path+".tolerations", s.Tolerations)
 	c.spreads(path+".topologySpreadConstraints", s.TopologySpreadConstraints)
 	c.labels(path+".nodeSelector", s.NodeSelector)
@@ -51,6 +49,16 @@ func (c *Checker) spec(path string, s *corev1.PodSpec) {
 			c.podTerms(path+".affinity.podAntiAffinity", a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
 		}
 	}
+}
+
+// others checks the rest of a pod: what decides when and how it runs, and what its containers have
+// to do with each other and with its volumes.
+func (c *Checker) others(path string, s *corev1.PodSpec, claims []string) {
+	if s.RestartPolicy != "" {
+		c.oneOf(path+".restartPolicy", string(s.RestartPolicy), "Always", "OnFailure", "Never")
+	}
+	optional(c, path+".preemptionPolicy", s.PreemptionPolicy, "PreemptLowerPriority", "Never")
+	c.seconds(path+".tolerations", s.Tolerations)
 	gates := map[string]bool{}
 	for i, g := range s.SchedulingGates {
 		at := fmt.Sprintf("%s.schedulingGates[%d].name", path, i)
@@ -67,10 +75,14 @@ func (c *Checker) spec(path string, s *corev1.PodSpec) {
 		c.oneOf(path+".os.name", string(s.OS.Name), "linux", "windows")
 	}
 	c.volumes(path+".volumes", s.Volumes)
+	c.names(path, s, claims)
 }
 
-func (c *Checker) container(path string, k *corev1.Container, hostNetwork bool, ports map[string]string) {
+func (c *Checker) container(path string, k *corev1.Container, s *corev1.PodSpec, ports map[string]string) {
 	c.resources(path+".resources", &k.Resources)
+	if s.Resources == nil {
+		c.hugePages(path+".resources", &k.Resources)
+	}
 	for i, p := range k.Ports {
 		at := fmt.Sprintf("%s.ports[%d]", path, i)
 		if p.ContainerPort < 1 || p.ContainerPort > 65535 {
@@ -84,7 +96,7 @@ func (c *Checker) container(path string, k *corev1.Container, hostNetwork bool, 
 			continue
 		case p.HostPort < 0 || p.HostPort > 65535:
 			c.add(at+".hostPort", "%d: want 1 to 65535", p.HostPort)
-		case hostNetwork && p.HostPort != p.ContainerPort:
+		case s.HostNetwork && p.HostPort != p.ContainerPort:
 			c.add(at+".hostPort", "%d: with hostNetwork it must equal the containerPort, %d", p.HostPort, p.ContainerPort)
 		}
 		protocol := string(p.Protocol)
@@ -121,8 +133,14 @@ func (c *Checker) tolerations(path string, list []corev1.Toleration) {
 		if t.Effect != "" {
 			c.oneOf(at+".effect", string(t.Effect), "NoSchedule", "PreferNoSchedule", "NoExecute")
 		}
+	}
+}
+
+// seconds checks how long taints are tolerated.
+func (c *Checker) seconds(path string, list []corev1.Toleration) {
+	for i, t := range list {
 		if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
-			c.add(at+".effect", "%q: tolerationSeconds is valid only with effect NoExecute", t.Effect)
+			c.add(fmt.Sprintf("%s[%d].effect", path, i), "%q: tolerationSeconds is valid only with effect NoExecute", t.Effect)
 		}
 	}
 }
@@ -139,7 +157,9 @@ func (c *Checker) spreads(path string, list []corev1.TopologySpreadConstraint) {
 		if s.MaxSkew <= 0 {
 			c.add(at+".maxSkew", "%d: want 1 or more", s.MaxSkew)
 		}
-		c.key(at+".topologyKey", s.TopologyKey)
+		if s.TopologyKey == "" { // an API server stores any other, even if it is no label
+			c.add(at+".topologyKey", "must not be empty")
+		}
 		c.oneOf(at+".whenUnsatisfiable", string(s.WhenUnsatisfiable), "DoNotSchedule", "ScheduleAnyway")
 		if prior, ok := first[id{s.TopologyKey, s.WhenUnsatisfiable}]; ok {
 			c.add(at, "(%s, %s) is already constrained by element %d", s.TopologyKey, s.WhenUnsatisfiable, prior)
@@ -198,6 +218,9 @@ func (c *Checker) podTerm(path string, t *corev1.PodAffinityTerm) {
 			if t.LabelSelector == nil {
 				c.add(at, "%s needs a labelSelector", strings.TrimPrefix(list.name, "."))
 			}
+			if list.name == ".matchLabelKeys" && slices.Contains(t.MismatchLabelKeys, key) {
+				c.add(at, "%s: it is among the mismatchLabelKeys, too", strictjson.Quote(key))
+			}
 		}
 	}
 }
@@ -232,8 +255,8 @@ func sources(v *corev1.Volume) int {
 	return n
 }
 
-// containers checks what the containers of a pod have to do with each other and with its volumes.
-func (c *Checker) containers(path string, s *corev1.PodSpec, claims []string) {
+// names checks what containers have to do with each other and with volumes.
+func (c *Checker) names(path string, s *corev1.PodSpec, claims []string) {
 	known := map[string]bool{}
 	for _, name := range claims {
 		known[name] = true
@@ -252,9 +275,6 @@ func (c *Checker) containers(path string, s *corev1.PodSpec, claims []string) {
 				c.add(at+".name", "%s is already the name of %s", strictjson.Quote(k.Name), prior)
 			} else {
 				first[k.Name] = at
-			}
-			if s.Resources == nil {
-				c.hugePages(at+".resources", &k.Resources)
 			}
 			for j, m := range k.VolumeMounts {
 				if !known[m.Name] {

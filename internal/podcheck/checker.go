@@ -1,6 +1,7 @@
-// Package podcheck finds what an API server would refuse in a pod, as far as it affects where the
-// pod can run: resources, labels, affinity, spread, tolerations, ports. A plan for a pod that no
-// cluster accepts is worthless, and a message at the field is better than a guess from a plan.
+// Package podcheck finds what an API server would refuse in a pod that it has not stored yet: most
+// of all in what affects where the pod can run, such as resources, affinity, spread, tolerations
+// and ports. A plan for a pod that no cluster accepts is worthless, and a message at the field is
+// better than a guess from a plan.
 package podcheck
 
 import (
@@ -29,6 +30,9 @@ type Checker struct {
 
 // Pod returns what is wrong with a pod, or with a pod template if below is its path
 // ("spec.template"). claims are the volumes that a StatefulSet adds.
+//
+// It also reports what a server takes and no node meets: comparisons of labels with what is no
+// integer.
 func (c *Checker) Pod(below string, meta *metav1.ObjectMeta, spec *corev1.PodSpec, claims ...string) []strictjson.Problem {
 	c.problems = nil
 	prefix := ""
@@ -36,8 +40,8 @@ func (c *Checker) Pod(below string, meta *metav1.ObjectMeta, spec *corev1.PodSpe
 		prefix = below + "."
 	}
 	c.labels(prefix+"metadata.labels", meta.Labels)
-	c.spec(prefix+"spec", spec)
-	c.containers(prefix+"spec", spec, claims)
+	c.placement(prefix+"spec", spec)
+	c.others(prefix+"spec", spec, claims)
 	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
 		_, err := kube.FromPod(spec)
 		c.invalid(prefix, err)
@@ -46,22 +50,56 @@ func (c *Checker) Pod(below string, meta *metav1.ObjectMeta, spec *corev1.PodSpe
 	return c.problems
 }
 
+// Placement returns what an API server refuses in the fields of a pod that decide where it may run.
+func (c *Checker) Placement(spec *corev1.PodSpec) []strictjson.Problem {
+	c.problems = nil
+	c.placement("spec", spec)
+	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
+		nodes := spec.Affinity.NodeAffinity
+		_, err := kube.FromPod(&corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: nodes}})
+		if err != nil { // a server does not read the number of a comparison
+			_, err = kube.FromPod(&corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: withNumbers(nodes)}})
+		}
+		c.invalid("", err)
+		c.poolOperators("spec.affinity.nodeAffinity.", nodes)
+	}
+	return c.problems
+}
+
+// withNumbers returns node affinity in which every label is compared with an integer.
+func withNumbers(a *corev1.NodeAffinity) *corev1.NodeAffinity {
+	out := a.DeepCopy()
+	eachTerm(out, "", func(_ string, t *corev1.NodeSelectorTerm) {
+		for i := range t.MatchExpressions {
+			e := &t.MatchExpressions[i]
+			if (e.Operator == corev1.NodeSelectorOpGt || e.Operator == corev1.NodeSelectorOpLt) && len(e.Values) == 1 {
+				e.Values[0] = "0"
+			}
+		}
+	})
+	return out
+}
+
 // poolOperators rejects the operators that package requirements and pools have, but pods do not.
 func (c *Checker) poolOperators(path string, a *corev1.NodeAffinity) {
-	term := func(at string, t *corev1.NodeSelectorTerm) {
+	eachTerm(a, path, func(at string, t *corev1.NodeSelectorTerm) {
 		for i, e := range t.MatchExpressions {
 			if op := requirements.Operator(e.Operator); op == requirements.OpGte || op == requirements.OpLte {
 				c.add(fmt.Sprintf("%s.matchExpressions[%d].operator", at, i), "%q: only pools have it; the node affinity of pods has Gt and Lt", op)
 			}
 		}
-	}
+	})
+}
+
+// eachTerm visits the terms of node affinity with their paths.
+func eachTerm(a *corev1.NodeAffinity, path string, visit func(at string, t *corev1.NodeSelectorTerm)) {
 	if required := a.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
 		for i := range required.NodeSelectorTerms {
-			term(fmt.Sprintf("%srequiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[%d]", path, i), &required.NodeSelectorTerms[i])
+			visit(fmt.Sprintf("%srequiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[%d]", path, i), &required.NodeSelectorTerms[i])
 		}
 	}
 	for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
-		term(fmt.Sprintf("%spreferredDuringSchedulingIgnoredDuringExecution[%d].preference", path, i), &a.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference)
+		visit(fmt.Sprintf("%spreferredDuringSchedulingIgnoredDuringExecution[%d].preference", path, i), &a.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference)
 	}
 }
 
@@ -95,6 +133,7 @@ func (c *Checker) Taints(path string, taints []corev1.Taint) []strictjson.Proble
 func (c *Checker) Tolerations(path string, list []corev1.Toleration) []strictjson.Problem {
 	c.problems = nil
 	c.tolerations(path, list)
+	c.seconds(path, list)
 	return c.problems
 }
 
