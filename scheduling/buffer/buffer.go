@@ -67,10 +67,10 @@ func (b *Buffer) String() string { return cmp.Or(b.Namespace, corev1.NamespaceDe
 // Size returns the number of pods for which the buffer keeps capacity: the larger of Replicas and
 // Percentage, but at most what Limits allow. If both are nil, it is what Limits allow. The argument
 // replicas is the number of pods that the workload of Scalable asks for; if it is 0, Percentage
-// counts as nil. The size is 0 if Replicas, Percentage and Limits are all unset, and for any
-// strategy other than [ActiveCapacity].
+// counts as nil. The size is 0 if Replicas, Percentage and Limits are all unset, without a template,
+// and for any strategy other than [ActiveCapacity].
 func (b *Buffer) Size(template *corev1.PodTemplateSpec, replicas int32) int {
-	if cmp.Or(b.Strategy, ActiveCapacity) != ActiveCapacity {
+	if template == nil || cmp.Or(b.Strategy, ActiveCapacity) != ActiveCapacity {
 		return 0
 	}
 	size, asked := int64(0), false
@@ -88,9 +88,6 @@ func (b *Buffer) Size(template *corev1.PodTemplateSpec, replicas int32) int {
 
 // most returns how many pods the limits allow; false if they limit nothing that the pods request.
 func (b *Buffer) most(template *corev1.PodTemplateSpec) (n int64, limited bool) {
-	if template == nil {
-		return 0, false
-	}
 	requests := resources.OfPod(&corev1.Pod{Spec: template.Spec}, false)
 	n = math.MaxInt64
 	for name, limit := range b.Limits {
@@ -112,8 +109,12 @@ const (
 
 // Pods returns the pods that fill the buffer: those of the template, pending. They use no claims,
 // because no volume is made for them. The caller must place all other pods first. The returned pods
-// share the memory of their specs with each other and with the template.
+// share the memory of their specs with each other and with the template. There are none without a
+// template, or if size is negative.
 func (b *Buffer) Pods(template *corev1.PodTemplateSpec, size int) []*corev1.Pod {
+	if template == nil || size < 0 {
+		return nil
+	}
 	spec := template.Spec
 	spec.NodeName = ""
 	spec.Volumes = slices.DeleteFunc(slices.Clone(spec.Volumes), func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil })

@@ -169,3 +169,13 @@ func TestWrittenIsRead(t *testing.T) {
 		assert.Equal(t, b, read)
 	}
 }
+
+// Without a template there are no pods, and of none there is a negative number.
+func TestNoPods(t *testing.T) {
+	two := int32(2)
+	b := buffer.Buffer{Name: "a", Replicas: &two}
+	assert.Zero(t, b.Size(nil, 3))
+	assert.Empty(t, b.Pods(nil, 2))
+	assert.Empty(t, b.Pods(template("1"), -1))
+	assert.Empty(t, b.Pods(nil, -1))
+}

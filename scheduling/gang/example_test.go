@@ -273,3 +273,7 @@ func TestReadCountsSucceededPods(t *testing.T) {
 		}
 	}
 }
+
+func TestNilPodsAreInNoGroup(t *testing.T) {
+	assert.Empty(t, gang.Read([]*corev1.Pod{nil}, nil, func(p *corev1.Pod) string { return p.Name }))
+}

@@ -167,7 +167,7 @@ const (
 
 // Read finds the groups of pods, sorted by name: those of PodGroups, of Kueue, of LeaderWorkerSets
 // and of JobSets. Pods whose PodGroup is missing wait, as they do in their scheduler. A JobSet does
-// not say how many pods it makes, so its group is all of its existing pods.
+// not say how many pods it makes, so its group is all of its existing pods. Nil pods are left out.
 //
 // linked returns the name of a pod's PodGroup of scheduling.k8s.io, its spec.schedulingGroup. The
 // oldest API that this module is built with does not have that field. nil means that no pod has
@@ -182,6 +182,9 @@ const (
 func Read(pods []*corev1.Pod, objects []PodGroup, linked func(*corev1.Pod) string) []Group {
 	members, size, succeeded := map[reference]map[types.NamespacedName]bool{}, map[reference]int{}, map[reference]int{}
 	for _, pod := range pods {
+		if pod == nil {
+			continue
+		}
 		r, n, ok := referenceOf(pod, linked)
 		if !ok {
 			continue
