@@ -32,6 +32,9 @@ func (c CostAware) Pack(ctx context.Context, in *Instance) (Layout, error) {
 	defer end()
 	r.planOnly = true
 	l := r.firstFitDecreasing(in)
+	if err := fewEnough(l); err != nil {
+		return Layout{}, err
+	}
 	if !r.stopped() {
 		l, _, _ = r.guided(in, l)
 	}
@@ -324,6 +327,9 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) (short bool) {
 		if mask == 0 {
 			short = true
 			continue
+		}
+		if len(f.bins) == MaxBins-1 {
+			return true
 		}
 		b := f.newBin(typ, mask)
 		f.charge(typ, int(b.charged), 1)

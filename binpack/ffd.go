@@ -34,7 +34,8 @@ func (FirstFitDecreasing) Pack(ctx context.Context, in *Instance) (Layout, error
 	}
 	r, end := newRun(ctx, "")
 	defer end()
-	return in.split.layout(r.firstFitDecreasing(in), in.split.out), nil
+	l := r.firstFitDecreasing(in)
+	return in.split.layout(l, in.split.out), fewEnough(l)
 }
 
 // firstFitDecreasing returns the layout of [FirstFitDecreasing], or that of the items so far if the
@@ -191,7 +192,7 @@ func (f *filler) open(item int, types []int32, d *demand) bool {
 	// another.
 	for opened := false; ; opened = true {
 		bestMask &= f.affordable(best)
-		if bestMask == 0 || f.Ended(openSteps) {
+		if bestMask == 0 || len(f.bins) == MaxBins || f.Ended(openSteps) {
 			return opened
 		}
 		b := f.newBin(best, bestMask)

@@ -53,7 +53,7 @@ func (p Progress) Gap() float64 { return float64(p.Price-p.Bound) / float64(p.Bo
 
 // Pack decides a layout by the strategy, checks it, and adds price, bound and alternatives. The
 // error is that of [Compile] or of the strategy, or names an invalid option or the rule that the
-// strategy broke. The built-in strategies break none.
+// strategy broke. The built-in strategies break none, and buy fewer than [MaxBins] bins.
 //
 // When ctx ends, Pack returns the best plan and bound so far without an error, and sets
 // [Plan.Stopped]. With more than a few thousand items, first fit may not have reached all of them
@@ -206,8 +206,8 @@ func (r *run) layOut(ctx context.Context, in *Instance, o *Options) (layout Layo
 			return layout, h, fmt.Errorf("binpack: Options.First is not a plan of the instance: %w", err)
 		}
 		layout = in.split.layout(o.First.Layout, in.split.in)
-	} else {
-		layout = r.firstFitDecreasing(in)
+	} else if layout = r.firstFitDecreasing(in); fewEnough(layout) != nil {
+		return layout, h, fewEnough(layout)
 	}
 	if !r.stopped() {
 		priced := *r
@@ -290,14 +290,18 @@ func (p *planner) join(l Layout) Layout {
 	if len(l.Bins) < 2 || p.stopped() || !s.restore(l) {
 		return l
 	}
-	for i := 1; i < len(s.bins); i++ {
-		tried := map[[2]int32]bool{}
-		for j := 0; j < i && s.budget.Left > 0; j++ {
-			if kind := [2]int32{s.bins[j].typ, s.bins[j].charged}; !tried[kind] {
-				if tried[kind] = true; s.join(i, j) {
-					i = max(i-2, 0) // the bins after i moved down by two, and the new one is the last
-					break
-				}
+	kind := func(j int) [2]int32 { return [2]int32{s.bins[j].typ, s.bins[j].charged} }
+	var first []int // the first bin of each type and offering, among those before next
+	for i, next := 1, 0; i < len(s.bins) && s.budget.Left > 0; i++ {
+		for ; next < i; next++ {
+			if !slices.ContainsFunc(first, func(j int) bool { return kind(j) == kind(next) }) {
+				first = append(first, next)
+			}
+		}
+		for _, j := range first {
+			if s.budget.Left > 0 && s.join(i, j) {
+				i, first, next = max(i-2, 0), nil, 0 // the bins after i moved down by two, and the new one is the last
+				break
 			}
 		}
 	}

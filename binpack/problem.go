@@ -80,7 +80,7 @@
 // # Cost, determinism, concurrency
 //
 // [Compile] compares each distinct requirement with each distinct label once. First fit then costs
-// O(items x (blocks of bins + types)), however many copies an item has. BENCHMARKS.md lists costs,
+// O(items x (blocks of bins + types) + bins), however many copies an item has. [MaxBins] limits bins. BENCHMARKS.md lists costs,
 // gaps, seconds and memory at the default effort. [Pack] takes a context, and returns the best plan
 // so far when the context ends.
 //

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -511,4 +512,33 @@ func TestScarceNodesHoldMostOfAll(t *testing.T) {
 	p.Items = append(p.Items, binpack.Item{Name: "crumb", Count: 12, Size: []int64{1}, Requires: anywhere()})
 	_, plan := lawful(t, p)
 	require.Equal(t, []int{0, 0}, plan.Unplaced)
+}
+
+// The number of copies costs nothing, and the number of bins little. More bins than anybody buys are an error, not a killed process.
+func TestManyCopies(t *testing.T) {
+	problem := func(count int, size, capacity int64) binpack.Problem {
+		p := boxes(count)
+		p.Items[0].Size, p.Types[0].Capacity = []int64{size}, []int64{capacity}
+		return p
+	}
+	for _, strategy := range []binpack.Strategy{binpack.FirstFitDecreasing{}, binpack.CostAware{}} {
+		_, err := binpack.Pack(t.Context(), problem(math.MaxInt32, 1, 1), &binpack.Options{Strategy: strategy})
+		require.ErrorContains(t, err, "buys 1048576 bins")
+		plan, err := binpack.Pack(t.Context(), problem(math.MaxInt32, 1, 1<<20), &binpack.Options{Strategy: strategy})
+		require.NoError(t, err)
+		require.Len(t, plan.Bins, 2048)
+	}
+	// What a limit does not let anybody buy is unplaced.
+	p := problem(1<<30, 1, 1)
+	p.Types[0].Usage, p.Pools[0].Limits = []int64{1}, []int64{5}
+	plan, err := binpack.Pack(t.Context(), p, nil)
+	require.NoError(t, err)
+	require.Equal(t, []int{1<<30 - 5}, plan.Unplaced)
+	// Joining bins once looked at all pairs of them.
+	p = problem(1<<18, 1, 1)
+	start := time.Now()
+	plan, err = binpack.Pack(t.Context(), p, nil)
+	require.NoError(t, err)
+	require.Len(t, plan.Bins, 1<<18)
+	require.Less(t, time.Since(start), 20*time.Second)
 }
