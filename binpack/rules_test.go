@@ -3,6 +3,8 @@ package binpack_test
 import (
 	"fmt"
 	"math"
+	"math/big"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -541,4 +543,102 @@ func TestManyCopies(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, plan.Bins, 1<<18)
 	require.Less(t, time.Since(start), 20*time.Second)
+}
+
+// No sum overflows: numbers up to the largest obey the same rules as small ones, added without a limit.
+func TestHugeNumbers(t *testing.T) {
+	const most = math.MaxInt64
+	placed, unplaced, several := 0, 0, 0
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		huge := func() int64 {
+			parts := []int64{0, 1, most / 5, most / 4, most / 3, most/3 + 1, most / 2, most/2 + 1, most - 1, most}
+			return parts[r.IntN(len(parts))]
+		}
+		p := binpack.Problem{Resources: []string{"a", "b"}, Budgets: []int64{huge()}}
+		for range 1 + r.IntN(2) {
+			pool := binpack.Pool{Name: fmt.Sprint("p", len(p.Pools)), Limits: []int64{huge()}}
+			if r.IntN(2) == 0 {
+				pool.MaxPrice = new(binpack.Price(huge()))
+			}
+			p.Pools = append(p.Pools, pool)
+		}
+		for i := range 1 + r.IntN(3) {
+			o := binpack.Offering{Price: binpack.Price(huge()), Usage: []int64{huge() / 4}}
+			if r.IntN(3) == 0 {
+				o.Counted, o.Count, o.Reservation = true, math.MaxInt, "r"
+			}
+			p.Types = append(p.Types, binpack.Type{Name: fmt.Sprint("t", i), Pool: r.IntN(len(p.Pools)), Capacity: []int64{huge(), huge()}, Usage: []int64{huge() / 3}, Offerings: []binpack.Offering{o}})
+		}
+		for i := range 1 + r.IntN(4) {
+			p.Items = append(p.Items, binpack.Item{Name: fmt.Sprint("i", i), Count: 1 + r.IntN(3), Size: []int64{huge() / 2, huge() / 3}, Requires: anywhere(), Priority: int32(r.IntN(2))})
+		}
+		if r.IntN(2) == 0 {
+			p.Nodes = []binpack.Node{{Name: "n", Free: []int64{huge(), huge()}}}
+		}
+		plan, err := binpack.Pack(t.Context(), p, nil)
+		require.NoError(t, err, "seed %d", seed)
+		within := func(what string, most int64, parts ...int64) {
+			total := new(big.Int)
+			for _, x := range parts {
+				total.Add(total, big.NewInt(x))
+			}
+			require.True(t, what != "capacity" && most == binpack.Unlimited || total.Cmp(big.NewInt(most)) <= 0, "seed %d: %s: %s of %d", seed, what, total, most)
+		}
+		fits := func(shares []binpack.Share, capacity []int64) {
+			for k := range p.Resources {
+				var parts []int64
+				for _, s := range shares {
+					for range s.Count {
+						parts = append(parts, p.Items[s.Item].Size[k])
+					}
+				}
+				within("capacity", capacity[k], parts...)
+			}
+		}
+		for i, shares := range plan.Nodes {
+			fits(shares, p.Nodes[i].Free)
+		}
+		usage, price, budget, total := make([][]int64, len(p.Pools)), make([][]int64, len(p.Pools)), []int64{}, new(big.Int)
+		for _, b := range plan.Bins {
+			x := &p.Types[b.Type]
+			fits(b.Shares, x.Capacity)
+			usage[x.Pool], price[x.Pool] = append(usage[x.Pool], x.Usage[0]), append(price[x.Pool], int64(x.Offerings[0].Price))
+			budget = append(budget, x.Offerings[0].Usage[0])
+			total.Add(total, big.NewInt(int64(x.Offerings[0].Price)))
+		}
+		within("budget", p.Budgets[0], budget...)
+		for i, pool := range p.Pools {
+			within("limit", pool.Limits[0], usage[i]...)
+			if pool.MaxPrice != nil {
+				within("price", int64(*pool.MaxPrice), price[i]...)
+			}
+		}
+		if total.IsInt64() {
+			require.Equal(t, total.Int64(), int64(plan.Cost), "seed %d", seed)
+		} else {
+			require.EqualValues(t, most, plan.Cost, "seed %d: the largest price stands for all above", seed)
+		}
+		require.LessOrEqual(t, plan.Bound.Price, plan.Objective, "seed %d", seed)
+		in, err := binpack.Compile(p)
+		require.NoError(t, err)
+		require.NoError(t, in.VerifyBound(plan), "seed %d", seed)
+		for _, n := range plan.Unplaced {
+			unplaced += n
+		}
+		if len(plan.Bins) > 1 {
+			several++
+		}
+		placed += len(plan.Bins)
+		// An item with a bin to itself that fits, and no limit in its way, has a place.
+		for i, n := range plan.Unplaced {
+			for k := range p.Types {
+				x := &p.Types[k]
+				free := p.Pools[x.Pool].MaxPrice == nil && x.Usage[0] == 0 && x.Offerings[0].Usage[0] == 0
+				require.False(t, n > 0 && free && x.Capacity[0] >= p.Items[i].Size[0] && x.Capacity[1] >= p.Items[i].Size[1], "seed %d: %d of item %d have no place", seed, n, i)
+			}
+		}
+	}
+	t.Log(placed, unplaced, several)
+	require.Greater(t, several, 100)
 }
