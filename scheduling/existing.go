@@ -64,11 +64,11 @@ func (p *Problem) compileExisting(running map[string][]*corev1.Pod) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(running)) {
 		if !known[name] {
-			pods, run := "1 pod", "runs"
+			pods, run := "pod "+podclass.Name(slices.MinFunc(running[name], podclass.Compare)), "runs"
 			if n := len(running[name]); n > 1 {
-				pods, run = fmt.Sprintf("%d pods", n), "run"
+				pods, run = fmt.Sprintf("%s and %d more", pods, n-1), "run"
 			}
-			p.Notes = append(p.Notes, fmt.Sprintf("node %s, which %s %s on, is not among the nodes", name, pods, run))
+			p.Notes = append(p.Notes, fmt.Sprintf("node %s, which %s %s on, is not among the nodes, so nothing is planned for what runs there", name, pods, run))
 		}
 	}
 	slices.SortStableFunc(p.Existing, func(a, b ExistingNode) int {

@@ -313,3 +313,10 @@ func TestDaemonsThatCannotStartKeepNoRoom(t *testing.T) {
 		})
 	}
 }
+
+// A pod on a node that is not in the snapshot is neither bound nor refused; a note names it.
+func TestPodsOnUnknownNodesAreNamed(t *testing.T) {
+	p := compile(t, scheduling.Snapshot{Pods: []*corev1.Pod{pod("b", on("gone")), pod("a", on("gone")), pod("c", on("n1"))}, Nodes: []*corev1.Node{node("n1")}})
+	assert.Equal(t, []string{"node gone, which pod shop/a and 1 more run on, is not among the nodes, so nothing is planned for what runs there"}, p.Notes)
+	assert.Empty(t, p.Classes)
+}
