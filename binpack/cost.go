@@ -328,7 +328,7 @@ func (p *planner) realise(r *relaxation, columns []relax.Column) (short bool) {
 			short = true
 			continue
 		}
-		if len(f.bins) == MaxBins-1 {
+		if len(f.bins) == maxBins-1 {
 			return true
 		}
 		b := f.newBin(typ, mask)

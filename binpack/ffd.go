@@ -192,7 +192,7 @@ func (f *filler) open(item int, types []int32, d *demand) bool {
 	// another.
 	for opened := false; ; opened = true {
 		bestMask &= f.affordable(best)
-		if bestMask == 0 || len(f.bins) == MaxBins || f.Ended(openSteps) {
+		if bestMask == 0 || len(f.bins) == maxBins || f.Ended(openSteps) {
 			return opened
 		}
 		b := f.newBin(best, bestMask)

@@ -476,14 +476,14 @@ func (in *Instance) heaviest(item int) int32 {
 	return int32(len(in.tiers))
 }
 
-// MaxBins is more bins than a plan of the built-in strategies buys. A layout names each bin, so its
+// maxBins is more bins than a plan of the built-in strategies buys. A layout names each bin, so its
 // memory grows with them, and counts of items may be in the billions.
-const MaxBins = 1 << 20
+const maxBins = 1 << 20
 
 // fewEnough returns an error if first fit has come to the limit.
 func fewEnough(l Layout) error {
-	if len(l.Bins) < MaxBins {
+	if len(l.Bins) < maxBins {
 		return nil
 	}
-	return fmt.Errorf("binpack: first fit buys %d bins, and a plan has fewer; pack fewer copies at once, or in larger bins", MaxBins)
+	return fmt.Errorf("binpack: first fit buys %d bins, and a plan has fewer; pack fewer copies at once, or in larger bins", maxBins)
 }

@@ -53,7 +53,7 @@ func (p Progress) Gap() float64 { return float64(p.Price-p.Bound) / float64(p.Bo
 
 // Pack decides a layout by the strategy, checks it, and adds price, bound and alternatives. The
 // error is that of [Compile] or of the strategy, or names an invalid option or the rule that the
-// strategy broke. The built-in strategies break none, and buy fewer than [MaxBins] bins.
+// strategy broke. The built-in strategies break none; they fail if first fit buys 2^20 bins or more.
 //
 // When ctx ends, Pack returns the best plan and bound so far without an error, and sets
 // [Plan.Stopped]. With more than a few thousand items, first fit may not have reached all of them

@@ -80,9 +80,9 @@
 // # Cost, determinism, concurrency
 //
 // [Compile] compares each distinct requirement with each distinct label once. First fit then costs
-// O(items x (blocks of bins + types) + bins), however many copies an item has. [MaxBins] limits bins. BENCHMARKS.md lists costs,
-// gaps, seconds and memory at the default effort. [Pack] takes a context, and returns the best plan
-// so far when the context ends.
+// O(items x (blocks of bins + types) + bins), however many copies an item has. A layout names each
+// bin, so there are fewer than 2^20. BENCHMARKS.md lists costs, gaps, seconds and memory at the
+// default effort. [Pack] takes a context, and returns the best plan so far when the context ends.
 //
 // The result is a function of the problem: no clock, no randomness, no map order. It has the same
 // bytes on any number of cores and on every processor, because no product is fused with a sum. Ties
