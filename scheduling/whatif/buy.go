@@ -193,26 +193,53 @@ func (e *engine) needs(pods []int32) (classes []int32, total []int64) {
 	return classes, total
 }
 
-// several buys what the buyer says, in the given domain if one must be chosen. If anywhere is not nil,
-// it says which pods may go to existing nodes as well. It returns the unplaced pods and the total price.
+// several buys what the buyer says, in the given domain if one must be chosen. An order does not carry
+// all constraints between pods. So while some pods are placed and others refused, it asks again for
+// the others. If anywhere is not nil, it says which pods may go to existing nodes as well. It returns
+// the unplaced pods and the total price.
 func (b *buying) several(left []int32, limit Price, domain string, anywhere func(int32) bool) ([]int32, Price) {
+	e, first, price, news := b.e, len(b.e.nodes), Price(0), 0
+	for waiting := left; ; {
+		most := limit
+		if limit > 0 {
+			most = limit - price
+		}
+		refused, cost, ok := b.once(waiting, most, domain, anywhere, first)
+		if price += cost; !ok {
+			return left, 0
+		}
+		if news = len(e.nodes) - first; news > b.q.MaxNodes {
+			return left, 0
+		}
+		switch {
+		case len(refused) == 0:
+			if limit > 0 && price >= limit || !b.flexible() {
+				return left, 0
+			}
+			return nil, price
+		case limit > 0 && price >= limit:
+			return left, 0
+		case len(refused) == len(waiting) || anywhere != nil:
+			return refused, 0
+		}
+		waiting = refused
+	}
+}
+
+// once asks the buyer once, and places the pods on what it buys. It returns the pods that all nodes
+// refuse, and what the new nodes cost. Nodes from first on are new ones. It returns false if the
+// buyer's answer cannot be carried out.
+func (b *buying) once(left []int32, limit Price, domain string, anywhere func(int32) bool, first int) ([]int32, Price, bool) {
 	e := b.e
 	order, members := b.order(left, limit, domain)
 	if anywhere != nil {
 		b.opens(&order, members, anywhere)
 	}
-	price, news := Price(0), 0
-	taken := make([]int, len(order.Lots))
+	price, taken := Price(0), make([]int, len(order.Lots))
 	purchases := b.ask(order)
-	for _, p := range purchases {
-		if p.Node == "" {
-			news++
-		}
+	if b.wrong = order.check(purchases); b.wrong != "" {
+		return nil, 0, false
 	}
-	if b.wrong = order.check(purchases); b.wrong != "" || news > b.q.MaxNodes {
-		return left, 0
-	}
-	first := len(e.nodes)
 	var pods, meant []int32
 	for _, p := range purchases { // all nodes first, because a zone is a domain as soon as it has a node
 		at := int32(len(e.nodes))
@@ -233,28 +260,17 @@ func (b *buying) several(left []int32, limit Price, domain string, anywhere func
 		}
 		o := e.offerOf(p.Shape, p.Offering)
 		if o == nil || o.static || !b.allowedOffer(o, limit) || !b.open(o, classes, "") {
-			return left, 0
+			return nil, 0, false
 		}
 		price += o.price
 	}
-	waiting := e.placeAt(pods, meant)
-	for l := range members {
-		waiting = append(waiting, members[l][taken[l]:]...)
-	}
+	e.placeAt(pods, meant)
+	waiting := slices.DeleteFunc(slices.Clone(left), func(p int32) bool { return e.runsOn(p) != nil })
 	if len(waiting) > 0 { // other new nodes may accept them, or old ones now
 		waiting = e.placePods(waiting, first, len(e.nodes))
 		waiting = e.placePods(waiting, 0, first)
 	}
-	if len(waiting) > 0 {
-		return waiting, 0
-	}
-	if limit > 0 && price >= limit {
-		return left, 0
-	}
-	if !b.flexible() {
-		return left, 0
-	}
-	return nil, price
+	return waiting, price, true
 }
 
 func (e *engine) offerOf(shape, offering int) *offer {

@@ -14,6 +14,7 @@ import (
 	"github.com/joinery-sdk/joinery/requirements"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/internal/bind"
+	"github.com/joinery-sdk/joinery/scheduling/internal/interpod"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 )
 
@@ -141,6 +142,8 @@ func (b *buying) order(left []int32, limit Price, domain string) (Order, [][]int
 			members = append(members, pods)
 		}
 	}
+	dealt := e.dealing(left)
+	defer dealt.undo()
 	for start := 0; start < len(left); {
 		c, end := e.classOf(left[start]), start
 		for end < len(left) && e.classOf(left[end]) == c {
@@ -151,8 +154,11 @@ func (b *buying) order(left []int32, limit Price, domain string) (Order, [][]int
 		var values []string
 		var parts [][]int32
 		group, ok := e.domainGroup(c)
+		if !ok {
+			group, ok = dealt.apart(c)
+		}
 		if ok {
-			values, parts = e.deal(c, group, pods, domain)
+			values, parts = dealt.deal(c, group, pods, domain)
 		}
 		if len(values) == 0 { // no constraint by a domain, or no offer has the label
 			add(c, pods, requirements.Set{})
@@ -239,38 +245,121 @@ func (e *engine) domainGroup(c *class) (int32, bool) {
 	return 0, false
 }
 
-// deal gives each pod a value of the key: for a ratio the one with the most free places, for a
-// spread the one with the fewest members, and for affinity the one with the most. Of equal values
-// the given one is taken.
-func (e *engine) deal(c *class, group int32, pods []int32, domain string) (values []string, parts [][]int32) {
+// dealing counts the pods of an order in the domains that they are dealt to, so that pods that keep
+// each other away get different ones.
+type dealing struct {
+	e      *engine
+	averse []int32 // groups, not by hostname, that anti-affinity of pods of the order looks at
+	counts []dealt
+}
+
+// dealt is a pod of the class that is counted in a domain.
+type dealt struct {
+	class  *class
+	values []int32
+}
+
+func (e *engine) dealing(left []int32) *dealing {
+	d := &dealing{e: e}
+	for i, p := range left {
+		if i > 0 && e.pods[p].class == e.pods[left[i-1]].class {
+			continue
+		}
+		for _, t := range e.classOf(p).Terms {
+			if t.Anti && e.keyOf(t.Group) != corev1.LabelHostname {
+				d.averse = append(d.averse, t.Group)
+			}
+		}
+	}
+	return d
+}
+
+// apart returns a group, not by hostname, whose anti-affinity keeps pods of the class away from
+// other pods of the order, or from a domain where nodes are for sale.
+func (d *dealing) apart(c *class) (int32, bool) {
+	e := d.e
+	for _, t := range c.Terms {
+		if t.Anti && e.keyOf(t.Group) != corev1.LabelHostname {
+			return t.Group, true
+		}
+	}
+	for _, g := range c.MemberOf {
+		key := e.keyOf(g)
+		if key != corev1.LabelHostname && (slices.Contains(d.averse, g) ||
+			e.cluster.State.Kept(g) && slices.ContainsFunc(e.valuesFor(c, key, false), func(v string) bool { return !d.allows(c, d.at(g, v)) })) {
+			return g, true
+		}
+	}
+	return 0, false
+}
+
+// at returns a place with a value of the group's key and no other values.
+func (d *dealing) at(group int32, value string) []int32 {
+	key := d.e.index.Groups()[group].Key
+	out := slices.Repeat([]int32{interpod.Absent}, len(d.e.index.Keys()))
+	out[key] = d.e.cluster.Values.Of(key, value)
+	return out
+}
+
+// allows reports whether no anti-affinity keeps pods of the class from the place.
+func (d *dealing) allows(c *class, values []int32) bool {
+	away := interpod.Constraints{MemberOf: c.MemberOf}
+	for _, t := range c.Terms {
+		if t.Anti {
+			away.Terms = append(away.Terms, t)
+		}
+	}
+	return d.e.cluster.State.Check(&away, values, nil, nil).OK()
+}
+
+// undo takes the pods of the order out of the counts.
+func (d *dealing) undo() {
+	for _, x := range d.counts {
+		d.e.cluster.State.Add(&x.class.Constraints, x.values, d.passes, false, -1)
+	}
+}
+
+func (d *dealing) passes(int32) bool { return true }
+
+// deal gives each pod a value of the key that allows it: for a ratio the one with the most free
+// places, for a spread the one with the fewest members, and otherwise the one with the most. Of
+// equal values the given one is taken. Pods that no value allows get none.
+func (d *dealing) deal(c *class, group int32, pods []int32, domain string) (values []string, parts [][]int32) {
+	e := d.e
 	spreads, divides := e.index.Groups()[group].Spread, e.index.Groups()[group].Ratio != ""
 	values = e.valuesFor(c, e.keyOf(group), false)
 	if len(values) == 0 {
 		return nil, nil
 	}
-	counts := make([]int32, len(values))
+	places, counts := make([][]int32, len(values)), make([]int32, len(values))
 	for i, v := range values {
-		if id := e.cluster.Values.Find(e.index.Groups()[group].Key, v); id >= 0 {
-			counts[i] = e.cluster.State.Members(group, id)
-			if divides {
-				counts[i] = -e.cluster.State.Room(group, id)
-			}
+		places[i] = d.at(group, v)
+		id := places[i][e.index.Groups()[group].Key]
+		counts[i] = e.cluster.State.Members(group, id)
+		if divides {
+			counts[i] = -e.cluster.State.Room(group, id)
 		}
 	}
 	parts = make([][]int32, len(values))
 	preferred := max(0, slices.Index(values, domain))
 	for _, p := range pods {
-		best := 0
-		if !spreads && !divides {
+		best := -1
+		if !spreads && !divides && d.allows(c, places[preferred]) {
 			best = preferred
 		}
 		for i := range values {
-			if spreads := spreads || divides; spreads && counts[i] < counts[best] || !spreads && counts[i] > counts[best] {
+			better := best < 0 || !spreads && !divides && counts[i] > counts[best] || (spreads || divides) && counts[i] < counts[best]
+			if better && d.allows(c, places[i]) {
 				best = i
 			}
 		}
+		if best < 0 {
+			continue
+		}
 		counts[best]++
 		parts[best] = append(parts[best], p)
+		e.cluster.State.Add(&c.Constraints, places[best], d.passes, false, 1)
+		d.counts = append(d.counts, dealt{c, places[best]})
 	}
 	return values, parts
 }

@@ -95,9 +95,9 @@ func newTangled(seed uint64) *cramped {
 // The reasons that a verdict names other nodes for are those of the cluster, not those that the plan itself buys, and they are true: a node that
 // another is kept for or that goes later has a verdict that says so.
 func TestVerdictsNameNodesOfTheCluster(t *testing.T) {
-	from, clusters := 0, 600
+	from, clusters := 0, 1200
 	if testing.Short() { // the last quarter of them, where each reason is given
-		from = 450
+		from = 900
 	}
 	if n, err := strconv.Atoi(os.Getenv("JOINERY_DRAWS")); err == nil {
 		from, clusters = 0, n

@@ -212,6 +212,9 @@ func (s *State) Room(group, value int32) int32 {
 // Total returns how many members a group has.
 func (s *State) Total(group int32) int32 { return s.groups[group].total }
 
+// Kept reports whether required anti-affinity of some pod looks at a group.
+func (s *State) Kept(group int32) bool { return s.groups[group].keepers.live > 0 }
+
 // Averse returns how many pods at a value have preferred anti-affinity to a group.
 func (s *State) Averse(group, value int32) int32 { return s.groups[group].averse.get(value) }
 
