@@ -198,18 +198,15 @@ func (e *engine) needs(pods []int32) (classes []int32, total []int64) {
 // the others. If anywhere is not nil, it says which pods may go to existing nodes as well. It returns
 // the unplaced pods and the total price.
 func (b *buying) several(left []int32, limit Price, domain string, anywhere func(int32) bool) ([]int32, Price) {
-	e, first, price, news := b.e, len(b.e.nodes), Price(0), 0
+	e, first, price := b.e, len(b.e.nodes), Price(0)
 	for waiting := left; ; {
 		most := limit
 		if limit > 0 {
 			most = limit - price
 		}
 		refused, cost, ok := b.once(waiting, most, domain, anywhere, first)
-		if price += cost; !ok {
-			return left, 0
-		}
-		if news = len(e.nodes) - first; news > b.q.MaxNodes {
-			return left, 0
+		if price += cost; !ok || len(e.nodes)-first > b.q.MaxNodes {
+			return waiting, 0
 		}
 		switch {
 		case len(refused) == 0:

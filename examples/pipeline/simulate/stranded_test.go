@@ -107,11 +107,10 @@ func lost(s scheduling.Snapshot, node string) scheduling.Snapshot {
 	return out
 }
 
-// A command for a node that goes in any case strands no pod if a plan of the cluster without that node places all its pods. This
-// holds for all but 14 of 2,828 draws, in which pods with affinity meet pods that keep each other away; 293 stranded some when the
-// buyer's orders did not say which pods keep each other out of a zone.
+// A command for a node that goes in any case strands no more pods than a plan of the cluster without that node leaves without a
+// place. This holds for all but 40 of 4,000 draws, in which pods with affinity meet pods that keep each other away.
 func TestNoPodIsStrandedThatAPlanPlaces(t *testing.T) {
-	placed, missed := 0, 0
+	planned, partly, missed := 0, 0, 0
 	for seed := range uint64(drawings(t)) {
 		r := rand.New(rand.NewPCG(seed, 40))
 		s := related(r)
@@ -125,16 +124,19 @@ func TestNoPodIsStrandedThatAPlanPlaces(t *testing.T) {
 		require.Len(t, result.Commands, 1)
 		fresh, err := plan.Make(t.Context(), lost(s, gone), nil)
 		require.NoError(t, err)
-		if len(fresh.Unplaced()) > 0 {
-			continue
+		x, unplaced := &result.Commands[0], 0
+		for _, u := range fresh.Unplaced() {
+			unplaced += len(u.Pods)
 		}
-		placed++
-		if x := &result.Commands[0]; len(x.Stranded) > 0 {
+		if planned++; unplaced > 0 {
+			partly++
+		}
+		if len(x.Stranded) > unplaced {
 			missed++
-			t.Logf("%d: %s: %s", seed, gone, x.Why)
+			t.Logf("%d: %s: %d and not %d: %s", seed, gone, len(x.Stranded), unplaced, x.Why)
 		}
 	}
-	t.Logf("%d plans place all pods, and %d commands strand some of them", placed, missed)
-	assert.Greater(t, placed, drawings(t)/2)
-	assert.LessOrEqual(t, missed, 1+placed/150)
+	t.Logf("of %d plans, %d leave pods without a place, and %d commands strand more", planned, partly, missed)
+	assert.Greater(t, partly, drawings(t)/8)
+	assert.LessOrEqual(t, missed, 1+planned/100)
 }
