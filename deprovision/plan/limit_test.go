@@ -71,9 +71,9 @@ func TestPodsThatNothingRecreates(t *testing.T) {
 	w.node("b").Pool = nil
 	assert.Equal(t, "its pods fit on other nodes", w.plan(plan.Options{}).Commands[0].Why)
 	w.node("a").Pods[1].OwnerReferences = nil
-	assert.Equal(t, "its pods fit on other nodes; shop/a-1 ends, because no controller recreates it", w.plan(plan.Options{}).Commands[0].Why)
+	assert.Equal(t, "its pods fit on other nodes; shop/a-1 ends, because no controller recreates it, and its place is for one that is created anew", w.plan(plan.Options{}).Commands[0].Why)
 	w.node("a").Pods[0].OwnerReferences = nil
-	assert.Equal(t, "its pods fit on other nodes; shop/a-0 and 1 more end, because no controller recreates them", w.plan(plan.Options{}).Commands[0].Why)
+	assert.Equal(t, "its pods fit on other nodes; shop/a-0 and 1 more end, because no controller recreates them, and their places are for pods that are created anew", w.plan(plan.Options{}).Commands[0].Why)
 }
 
 // The verdict of a spot node says what replacing spot by spot would find, and only then. Whether

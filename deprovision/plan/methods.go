@@ -319,9 +319,7 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 		why, stranded := d.why, []*corev1.Pod(nil)
 		for goes && !a.OK() && !p.ended() { // the machine goes in any case, so move the pods that can move
 			stuck := a.stuck()
-			if stranded == nil {
-				why += ", though " + a.Why + p.unbought(q)
-			}
+			p.losses[a.Unplaced[0]] = a.Why + p.unbought(q, &a)
 			for _, pod := range q.Pods {
 				if stuck([]*corev1.Pod{pod}) {
 					stranded = append(stranded, pod)
@@ -331,7 +329,7 @@ func (p *planner) replace(method eligibility.Method, list []due) {
 			a = p.ask(q)
 		}
 		if !a.OK() {
-			p.note(m.verdict(WouldNotFit, method, d.why+", but "+a.Why+p.unbought(q)))
+			p.note(m.verdict(WouldNotFit, method, d.why+", but "+a.Why+p.unbought(q, &a)))
 			continue
 		}
 		if pool := a.lacks(q.Replacements); pool != "" {

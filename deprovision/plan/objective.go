@@ -190,7 +190,7 @@ func (p *planner) orWithin(q *planner) *planner {
 func (p *planner) fork() *planner {
 	q := *p
 	q.state, q.start = p.clone(), p.start.clone()
-	q.noted, q.retained, q.mates, q.purchases = maps.Clone(p.noted), maps.Clone(p.retained), maps.Clone(p.mates), maps.Clone(p.purchases)
+	q.noted, q.retained, q.losses, q.mates, q.purchases = maps.Clone(p.noted), maps.Clone(p.retained), maps.Clone(p.losses), maps.Clone(p.mates), maps.Clone(p.purchases)
 	q.out.Verdicts, q.out.Commands = slices.Clone(p.out.Verdicts), slices.Clone(p.out.Commands)
 	for i := range q.out.Commands { // later commands change the alternatives of what they fill
 		q.out.Commands[i].NewNodes = slices.Clone(q.out.Commands[i].NewNodes)

@@ -111,10 +111,11 @@ type Answer struct {
 	// amount in addition. 0 means that preferences have no price.
 	Forgone deprovision.Price
 	// Unplaced are the pods without a place. If there are any, the only other meaningful fields are
-	// Inflexible, and Why: it says what keeps the first of them from every node, if the question has
-	// Explain set.
-	Unplaced []*corev1.Pod
-	Why      string
+	// Inflexible, Why and Unsold. If the question has Explain set, Why says what keeps the first of
+	// them from every node, and Unsold what keeps the pools from buying a node for it; empty if they
+	// could.
+	Unplaced    []*corev1.Pod
+	Why, Unsold string
 	// Inflexible, if pods are unplaced, says that new nodes would hold them, but not meet the
 	// minValues of their pool.
 	Inflexible string

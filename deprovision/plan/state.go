@@ -44,6 +44,7 @@ type planner struct {
 	held, short bool                         // budgets kept nodes from going in some round; the commands of some did not reach its state
 	retained    map[string]bool              // nodes whose moves were undone, see retain
 	noted       map[string]Verdict           // the verdict of the highest precedence so far, by node
+	losses      map[*corev1.Pod]string       // why pods that are stranded have no other place
 	mates       map[string][]string          // nodes of one command, by one that budgets keep
 	rebased     func() Simulator             // the cluster after the last command as if just read; see [Answer]
 	purchases   map[string][2]int            // by name of the node bought: its command, and its number there
@@ -145,7 +146,7 @@ type member struct {
 func newPlanner(ctx context.Context, c deprovision.Cluster, sim Simulator, o Options) *planner {
 	p := &planner{
 		problem: problem{ctx, c, o, eviction.NewBudgets(c.PodDisruptionBudgets), map[string]*nodepool.NodePool{}, spotPods(&c)},
-		noted:   map[string]Verdict{}, retained: map[string]bool{}, mates: map[string][]string{}, purchases: map[string][2]int{}, gangs: newGangs(&c), ledger: newLedger(&c, &o),
+		noted:   map[string]Verdict{}, retained: map[string]bool{}, losses: map[*corev1.Pod]string{}, mates: map[string][]string{}, purchases: map[string][2]int{}, gangs: newGangs(&c), ledger: newLedger(&c, &o),
 		state: state{sim: sim, nodes: make(map[string]*member, len(c.Nodes))},
 	}
 	for i := range c.Pools {

@@ -181,7 +181,7 @@ func (p *planner) explain(m *member) Verdict {
 		v.Outcome, v.BestPricePerHour = Outranked, a.price()
 		v.Detail = fmt.Sprintf("%sit would save $%.4f an hour, less than the required minimum of $%.4f", with, w.saving.Dollars(), p.o.MinSavings.Dollars())
 	case !a.OK():
-		v.Outcome, v.Detail = WouldNotFit, with+cmp.Or(a.Inflexible, a.Why)+p.unbought(q)
+		v.Outcome, v.Detail = WouldNotFit, with+cmp.Or(a.Inflexible, a.Why)+p.unbought(q, &a)
 	case len(a.NewNodes) == 0:
 		v.Detail = with + "its pods would fit on other nodes, but giving it back saves nothing"
 	case len(set) > 1:
@@ -198,35 +198,60 @@ func (p *planner) explain(m *member) Verdict {
 	return v
 }
 
-// unbought says what keeps a question without an answer from buying nodes, if it is what the nodes of
-// the question count against until they are gone: limits of pools, quotas, reservations and stocks.
-// Otherwise it is empty.
-func (p *planner) unbought(q Question) string {
+// unbought says what keeps a question without an answer from buying nodes. First, that is what the
+// nodes of the question count against until they are gone: limits of pools, quotas, reservations and
+// stocks. Otherwise it is what the answer says. It is empty if neither is known.
+func (p *planner) unbought(q Question, answer *Answer) string {
 	q.Freed, q.Explain = true, false
-	a := p.ask(q)
-	if !a.OK() || len(a.Freed) == 0 {
-		return ""
+	switch a := p.ask(q); {
+	case a.OK() && len(a.Freed) > 0:
+		return "; nothing can be bought before it goes: " + strings.Join(a.Freed, "; ")
+	case answer.Unsold != "" && answer.Inflexible == "":
+		return "; " + answer.Unsold
 	}
-	return "; nothing can be bought before it goes: " + strings.Join(a.Freed, "; ")
+	return ""
 }
 
-// lost names the pods of the command that nothing recreates; it is empty if there are none. Their
-// places are planned, so that whoever creates them again finds room.
-func lost(c *Command) string {
-	var names []string
-	for _, pod := range slices.Concat(c.Pods(), c.Stranded) {
-		if eviction.Unowned(pod) {
-			names = append(names, eviction.Name(pod))
-		}
+// strand says how many pods of the command have no other place, and why the first of them has none.
+func (p *planner) strand(c *Command) string {
+	why := ""
+	for _, pod := range c.Stranded {
+		why = cmp.Or(why, p.losses[pod])
 	}
-	slices.Sort(names)
-	switch len(names) {
+	switch len(c.Stranded) {
 	case 0:
 		return ""
 	case 1:
-		return fmt.Sprintf("; %s ends, because no controller recreates it", names[0])
+		return ", though a pod loses its place: " + cmp.Or(why, eviction.Name(c.Stranded[0]))
 	}
-	return fmt.Sprintf("; %s and %d more end, because no controller recreates them", names[0], len(names)-1)
+	return fmt.Sprintf(", though %d pods lose their places: %s", len(c.Stranded), cmp.Or(why, eviction.Name(c.Stranded[0])+" and others"))
+}
+
+// lost names the pods of the command that nothing recreates; it is empty if there are none. Pods that
+// move have places, so that whoever creates them again finds room.
+func lost(c *Command) string {
+	var names []string
+	placed := false
+	for _, pod := range slices.Concat(c.Pods(), c.Stranded) {
+		if eviction.Unowned(pod) {
+			names = append(names, eviction.Name(pod))
+			placed = placed || !slices.Contains(c.Stranded, pod)
+		}
+	}
+	slices.Sort(names)
+	place := ""
+	switch {
+	case len(names) == 0:
+		return ""
+	case len(names) == 1 && placed:
+		place = ", and its place is for one that is created anew"
+	case placed:
+		place = ", and their places are for pods that are created anew"
+	}
+	if len(names) == 1 {
+		return fmt.Sprintf("; %s ends, because no controller recreates it%s", names[0], place)
+	}
+	return fmt.Sprintf("; %s and %d more end, because no controller recreates them%s", names[0], len(names)-1, place)
 }
 
 // lingers says which PodDisruptionBudget may keep the drain of the nodes from ending; it is empty if none

@@ -449,7 +449,7 @@ func (p *planner) command(v move, waves [][]*member, a *Answer) {
 		}
 		c.Why += fmt.Sprintf("; budgets require %d waves", len(waves))
 	}
-	c.Why += lost(&c) + p.lingers(set, a)
+	c.Why += p.strand(&c) + lost(&c) + p.lingers(set, a)
 	detail := string(c.Method) + ": " + c.Why
 	if len(c.NewNodes) > 0 {
 		var names []string

@@ -120,6 +120,10 @@ type Answer struct {
 	// answer is OK.
 	Unplaced []*corev1.Pod
 	Why      string
+	// Unsold says what keeps the pools from buying a node for the first of Unplaced, such as a limit,
+	// if the question asks to explain and may buy nodes. It is empty if they could buy one beside
+	// those that other pods of the question need.
+	Unsold string
 	// Filled has the nodes that earlier answers bought and that get pods now, by name: the
 	// alternatives that hold all their pods.
 	Filled map[string][]Alternative
@@ -279,6 +283,8 @@ func (c *Cluster) Ask(ctx context.Context, q Question) Answer {
 			a.Why = b.wrong
 		case q.Explain:
 			a.Why = e.why(left[0], e.nodes[:b.there])
+			b.explain(left[0])
+			a.Unsold = b.unsold[left[0]]
 		}
 		a.Inflexible = b.few
 		for _, p := range left {

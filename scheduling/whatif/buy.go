@@ -16,8 +16,9 @@ type buying struct {
 	e      *engine
 	from   *Cluster
 	q      *Question
-	wrong  string // why the buyer's answer is invalid
-	few    string // which minValues new nodes did not meet
+	wrong  string           // why the buyer's answer is invalid
+	few    string           // which minValues new nodes did not meet
+	unsold map[int32]string // why no node could be bought for a pod beside those for others
 	moving []int32
 	there  int32   // the number of nodes before anything was bought
 	bought []int32 // nodes
@@ -205,7 +206,8 @@ func (b *buying) several(left []int32, limit Price, domain string, anywhere func
 			most = limit - price
 		}
 		refused, cost, ok := b.once(waiting, most, domain, anywhere, first)
-		if price += cost; !ok || len(e.nodes)-first > b.q.MaxNodes {
+		if price += cost; !ok || len(e.nodes)-first > b.q.MaxNodes || len(refused) == len(waiting) {
+			b.explain(waiting[0])
 			return waiting, 0
 		}
 		switch {
@@ -216,7 +218,7 @@ func (b *buying) several(left []int32, limit Price, domain string, anywhere func
 			return nil, price
 		case limit > 0 && price >= limit:
 			return left, 0
-		case len(refused) == len(waiting) || anywhere != nil:
+		case anywhere != nil:
 			return refused, 0
 		}
 		waiting = refused

@@ -49,21 +49,113 @@ func (e *engine) credit(gone []int32) {
 // allowedOffer reports whether the question, the limits of the pool and the quotas allow buying the
 // offer.
 func (b *buying) allowedOffer(o *offer, limit Price) bool {
-	left := b.e.left[o.pool]
-	if limit > 0 && o.price >= limit || b.q.CapacityTypes != nil && !slices.Contains(b.q.CapacityTypes, o.capacity) || left[len(left)-1] < 1 {
+	if limit > 0 && o.price >= limit || b.q.CapacityTypes != nil && !slices.Contains(b.q.CapacityTypes, o.capacity) {
 		return false
 	}
-	for i, u := range b.e.problem.Shapes[o.shape].Offerings[o.index].Usage {
-		if u > max(0, b.e.budgets[i]) {
-			return false
+	by, _ := b.e.exceeds(o)
+	return by == nothing
+}
+
+// scarcity is what keeps an offer from being bought.
+type scarcity uint8
+
+const (
+	nothing scarcity = iota
+	poolNodes
+	poolLimit // with the number of the resource
+	quota     // with the number of the budget
+	stock
+)
+
+// exceeds says which limit one more node of the offer would exceed.
+func (e *engine) exceeds(o *offer) (scarcity, int) {
+	left := e.left[o.pool]
+	if left[len(left)-1] < 1 {
+		return poolNodes, 0
+	}
+	usage, charges := e.counts(o)
+	for i, u := range charges {
+		if u > max(0, e.budgets[i]) {
+			return quota, i
 		}
 	}
-	for i, u := range b.e.problem.Shapes[o.shape].Usage {
+	for i, u := range usage {
 		if u > max(0, left[i]) { // a node that counts nothing is within any limit
-			return false
+			return poolLimit, i
 		}
 	}
-	return o.count == 0 || b.e.sold(o)+o.takes <= o.stock()+b.e.freed(o)
+	if o.count > 0 && e.sold(o)+o.takes > o.stock()+e.freed(o) {
+		return stock, 0
+	}
+	return nothing, 0
+}
+
+// explain records what keeps the pools from buying a node for the pod beside the nodes that the
+// attempt has bought, if the question asks for that and nothing is recorded yet.
+func (b *buying) explain(p int32) {
+	if _, known := b.unsold[p]; !known && b.q.Explain && b.q.MaxNodes > 0 {
+		if b.unsold == nil {
+			b.unsold = map[int32]string{}
+		}
+		bought := b.bought
+		b.unsold[p] = b.reason(p)
+		b.bought = bought
+	}
+}
+
+// reason says what keeps the pools from buying any node for the pod; empty if nothing does.
+func (b *buying) reason(p int32) string {
+	e, c := b.e, b.e.classOf(p)
+	suited, fits, between, limits := false, false, false, []string(nil)
+	tried := map[string]bool{}
+	for i := range e.offers {
+		o := &e.offers[i]
+		if o.static || b.q.CapacityTypes != nil && !slices.Contains(b.q.CapacityTypes, o.capacity) || !e.buys(c, o) {
+			continue
+		}
+		if suited = true; !bind.Fits(c.Need, o.free) {
+			continue
+		}
+		fits = true
+		if by, i := e.exceeds(o); by != nothing {
+			limits = append(limits, e.scarce(o, by, i))
+			continue
+		}
+		if key := e.alike(o); !tried[key] {
+			tried[key] = true
+			mark := len(e.journal)
+			accepted := b.open(o, []int32{e.pods[p].class}, "") && e.accepts(c, &e.nodes[len(e.nodes)-1])
+			if b.undo(mark); accepted {
+				return ""
+			}
+		}
+		between = true
+	}
+	switch {
+	case !suited:
+		return "nothing for sale suits it by labels or taints"
+	case !fits:
+		return "nothing for sale is large enough"
+	case between:
+		return "constraints between pods keep it from what is for sale"
+	}
+	slices.Sort(limits)
+	return strings.Join(slices.Compact(limits), "; ")
+}
+
+// scarce says what keeps the offer from being bought.
+func (e *engine) scarce(o *offer, by scarcity, i int) string {
+	pool := &e.problem.Pools[o.pool]
+	name := corev1.ResourceName("nodes")
+	switch by {
+	case stock:
+		return o.scarce()
+	case quota:
+		return fmt.Sprintf("quota %q leaves no node to buy: %s", e.problem.Budgets[i].Quota, e.problem.Budgets[i].Resource)
+	case poolLimit:
+		name = pool.Limited[i]
+	}
+	return fmt.Sprintf("pool %s has too little left of its limit of %s", pool.Name, name)
 }
 
 // spare returns what a node in the place of the new node may count more against the limits of its pool

@@ -250,3 +250,26 @@ func TestNothingToDo(t *testing.T) {
 	assert.Contains(t, out, "nothing to give back")
 	assert.Contains(t, out, "it belongs to none of the given pools")
 }
+
+// Pods that lose their places are in every form of the output: in the reason of the command, in the table of moves, in the summary and
+// in JSON.
+func TestStrandedPodsAreListed(t *testing.T) {
+	text := "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: base}\nspec: {limits: {cpu: 2}, template: {spec: {requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}]}}}\n" +
+		"---\napiVersion: v1\nkind: Node\nmetadata: {name: old, labels: {karpenter.sh/nodepool: base, topology.kubernetes.io/zone: us-east-1a, node.kubernetes.io/instance-type: m5.large, karpenter.sh/capacity-type: on-demand}}\n" +
+		"status: {allocatable: {cpu: 1900m, memory: 7Gi, pods: 29}, capacity: {cpu: 2, memory: 8Gi, pods: 29}, conditions: [{type: Ready, status: 'True'}]}\n"
+	for _, name := range []string{"a", "b"} {
+		text += "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, uid: u, controller: true}]}\n" +
+			"spec: {nodeName: old, containers: [{name: c, image: i, resources: {requests: {cpu: 500m}}}]}\n"
+	}
+	args := []string{at, "--no-timing", "-f", "-", "--interrupted", "old=2026-01-15T12:30:00Z", "-o"}
+	out, errs, code := run(t, text, append(args, "wide")...)
+	assert.Equal(t, inputs.ExitOK, code, errs)
+	assert.Contains(t, out, "though 2 pods lose their places: default/a: there are no other nodes; nothing can be bought before it goes: pool base is at its limit of cpu")
+	assert.Contains(t, out, "1  no place <- default/a, default/b\n")
+	assert.Contains(t, out, "0 pods move, 2 pods lose their places\n")
+	out, _, _ = run(t, text, append(args, "json")...)
+	var r report
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	assert.Equal(t, 2, r.Summary.Stranded)
+	assert.Equal(t, []string{"default/a", "default/b"}, r.Commands[0].Stranded)
+}

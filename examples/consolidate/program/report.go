@@ -44,6 +44,7 @@ type summary struct {
 	PricePerHour       float64  `json:"pricePerHour"`
 	PricePerHourAfter  float64  `json:"pricePerHourAfter"`
 	Evictions          int      `json:"evictions"`
+	Stranded           int      `json:"stranded,omitempty"` // pods that lose their places
 	EvictionsPerDollar float64  `json:"evictionsPerDollar,omitempty"`
 	Questions          int      `json:"questions"`
 	Avoided            int      `json:"avoided"`
@@ -72,6 +73,7 @@ type change struct {
 	SavingsPerHour float64           `json:"savingsPerHour"`
 	DisruptionCost float64           `json:"disruptionCost"`
 	Pods           []string          `json:"pods"`
+	Stranded       []string          `json:"stranded,omitempty"` // pods that have no other place
 	AtOnce         bool              `json:"atOnce,omitempty"`
 	TerminateFirst bool              `json:"terminateFirst,omitempty"` // the node goes before its replacement is bought
 	Waves          [][]string        `json:"waves,omitempty"`
@@ -138,6 +140,7 @@ func newReport(market *pipeline.Market, c deprovision.Cluster, r giveback.Result
 		cmd := describe(&r.Commands[i])
 		cmd.Unpriced = slices.ContainsFunc(cmd.Nodes, func(name string) bool { return unpriced[name] })
 		out.Summary.NodesAfter += len(cmd.Replacements) - len(cmd.Nodes)
+		out.Summary.Stranded += len(cmd.Stranded)
 		out.Commands = append(out.Commands, cmd)
 	}
 	for _, x := range frontier {
@@ -177,6 +180,9 @@ func describe(c *giveback.Command) change {
 		if !fresh[p.Node] {
 			out.Placements[podName(p.Pod)] = p.Node
 		}
+	}
+	for _, p := range c.Stranded {
+		out.Stranded = append(out.Stranded, podName(p))
 	}
 	return out
 }

@@ -102,6 +102,9 @@ func (r *report) moves(w io.Writer, s terminal.Style) {
 			slices.Sort(to[node])
 			fmt.Fprintf(w, "%d  %s <- %s\n", i+1, s.Bold(node), strings.Join(to[node], ", "))
 		}
+		if len(c.Stranded) > 0 {
+			fmt.Fprintf(w, "%d  %s <- %s\n", i+1, s.Warn("no place"), strings.Join(c.Stranded, ", "))
+		}
 	}
 }
 
@@ -109,7 +112,7 @@ func (r *report) total(w io.Writer, s terminal.Style) {
 	x := r.Summary
 	took := ""
 	if t := x.Seconds; t != nil {
-		took = " in " + terminal.Duration(time.Duration((t.Compile+t.Rank+t.Plan)*float64(time.Second)))
+		took = "   planned in " + terminal.Duration(time.Duration((t.Compile+t.Rank+t.Plan)*float64(time.Second)))
 	}
 	cost, unknown := terminal.Dollars(x.PricePerHour)+"/h", ""
 	if x.Unpriced > 0 {
@@ -135,8 +138,15 @@ func (r *report) total(w io.Writer, s terminal.Style) {
 	if slices.ContainsFunc(r.Commands, func(c change) bool { return c.Unpriced }) {
 		after, less = "?", "the saving is not known"
 	}
-	fmt.Fprintf(w, "\n%d -> %s  %s -> %s/h  (%s)  %s move%s%s%s\n", x.Nodes, s.Bold(terminal.Plural(x.NodesAfter, "node")), cost,
-		s.Bold(after), s.Good(less), terminal.Plural(x.Evictions, "pod"), third(x.Evictions), took, unknown)
+	stranded := ""
+	switch {
+	case x.Stranded == 1:
+		stranded = ", " + s.Warn("1 pod loses its place")
+	case x.Stranded > 1:
+		stranded = ", " + s.Warn(fmt.Sprintf("%d pods lose their places", x.Stranded))
+	}
+	fmt.Fprintf(w, "\n%d -> %s  %s -> %s/h  (%s)  %s move%s%s%s%s\n", x.Nodes, s.Bold(terminal.Plural(x.NodesAfter, "node")), cost,
+		s.Bold(after), s.Good(less), terminal.Plural(x.Evictions, "pod"), third(x.Evictions), stranded, unknown, took)
 }
 
 func third(n int) string {

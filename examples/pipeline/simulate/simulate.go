@@ -150,7 +150,7 @@ func withPods(nodes []giveback.NewNode, placements []giveback.Placement) []giveb
 
 // answer converts an answer of package whatif.
 func (s *Simulator) answer(a whatif.Answer) giveback.Answer {
-	out := giveback.Answer{Unplaced: a.Unplaced, Why: a.Why, Inflexible: a.Inflexible}
+	out := giveback.Answer{Unplaced: a.Unplaced, Why: a.Why, Unsold: a.Unsold, Inflexible: a.Inflexible}
 	if len(a.Unplaced) > 0 { // an invalid question without pods changes nothing, such as one about a leaving node
 		return out
 	}

@@ -3,7 +3,9 @@ package simulate_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,4 +141,55 @@ func TestNoPodIsStrandedThatAPlanPlaces(t *testing.T) {
 	t.Logf("of %d plans, %d leave pods without a place, and %d commands strand more", planned, partly, missed)
 	assert.Greater(t, partly, drawings(t)/8)
 	assert.LessOrEqual(t, missed, 1+planned/100)
+}
+
+// The pods of a node that its command does not move are stranded by that command, also those that first moved to another node that
+// must go. Its reason says how many they are, and names pods of its own nodes only.
+func TestCommandsNameTheirOwnStrandedPods(t *testing.T) {
+	name := regexp.MustCompile(`x/[a-z]-[0-9]+`)
+	stranded := 0
+	for seed := range uint64(drawings(t)) {
+		r := rand.New(rand.NewPCG(seed, 41))
+		s := related(r)
+		if r.IntN(2) == 0 {
+			s.Pools[0].Limits = corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(4, resource.DecimalSI)}
+		}
+		sim, nominated, err := simulate.New(s)
+		require.NoError(t, err)
+		c := simulate.Objects{}.Cluster(s, nominated, fragment.Now())
+		for _, n := range s.Nodes {
+			if r.IntN(2) == 0 {
+				c.Interruptions = append(c.Interruptions, deprovision.Interruption{Node: n.Name, Deadline: fragment.Now().Add(time.Duration(1+r.IntN(90)) * time.Minute)})
+			}
+		}
+		result, err := giveback.Make(t.Context(), c, sim, &giveback.Options{})
+		require.NoError(t, err)
+		for i := range result.Commands {
+			x := &result.Commands[i]
+			own, lose := map[string]bool{}, []string(nil)
+			for _, n := range x.Nodes {
+				for _, p := range n.Pods {
+					own["x/"+p.Name] = true
+					if !slices.Contains(x.Pods(), p) {
+						lose = append(lose, p.Name)
+					}
+				}
+			}
+			var listed []string
+			for _, p := range x.Stranded {
+				listed = append(listed, p.Name)
+			}
+			assert.ElementsMatch(t, lose, listed, "%d: %s", seed, x.Why)
+			for _, pod := range name.FindAllString(x.Why, -1) {
+				assert.True(t, own[pod], "%d: %v: %s", seed, x.Nodes[0].Name, x.Why)
+			}
+			if text := fmt.Sprintf("though %d pods lose their places: ", len(lose)); len(lose) > 1 {
+				assert.Contains(t, x.Why, text, seed)
+			} else {
+				assert.Equal(t, len(lose) == 1, strings.Contains(x.Why, "though a pod loses its place: x/"), "%d: %s", seed, x.Why)
+			}
+			stranded += len(lose)
+		}
+	}
+	assert.Greater(t, stranded, drawings(t))
 }
