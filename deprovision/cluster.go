@@ -21,6 +21,7 @@ package deprovision
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -82,14 +83,21 @@ func (e *DuplicateNodeError) Error() string {
 }
 
 // Validate returns the first of [ErrNoTime], [ErrNoNode], [*DuplicateNodeError] and
-// [*MissingPoolError] that applies, or nil. A cluster without nodes is valid.
+// [*MissingPoolError] that applies, an error that names a nil pod or PodDisruptionBudget, a pool of
+// the same name as another, or a group that has no meaning, or nil. A cluster without nodes is valid.
 func (c *Cluster) Validate() error {
 	if c.Now.IsZero() {
 		return ErrNoTime
 	}
 	known := make(map[string]bool, len(c.Pools))
 	for i := range c.Pools {
+		if name := c.Pools[i].Name; known[name] {
+			return fmt.Errorf("deprovision: two pools of the cluster have the name %s", name)
+		}
 		known[c.Pools[i].Name] = true
+	}
+	if k := slices.Index(c.PodDisruptionBudgets, nil); k >= 0 {
+		return fmt.Errorf("deprovision: PodDisruptionBudgets[%d] is nil; leave it out", k)
 	}
 	names := make(map[string]bool, len(c.Nodes))
 	for i := range c.Nodes {
@@ -101,7 +109,30 @@ func (c *Cluster) Validate() error {
 		case n.Pool != nil && !known[n.Pool.Name]:
 			return &MissingPoolError{n.Name(), n.Pool.Name}
 		}
+		if k := slices.Index(c.Nodes[i].Pods, nil); k >= 0 {
+			return fmt.Errorf("deprovision: node %s: Pods[%d] is nil; leave it out", c.Nodes[i].Name(), k)
+		}
 		names[c.Nodes[i].Name()] = true
+	}
+	return checkGroups(c.Groups)
+}
+
+// checkGroups returns an error for the first group that has no meaning: one without Name or
+// Member, one named like another, or one with a negative minimum. It returns nil if there is none.
+func checkGroups(groups []eviction.Group) error {
+	known := map[string]bool{}
+	for i := range groups {
+		switch g := &groups[i]; {
+		case g.Name == "":
+			return fmt.Errorf("deprovision: group %d has no name", i)
+		case known[g.Name]:
+			return fmt.Errorf("deprovision: two groups have the name %s, and names must be unique", g.Name)
+		case g.Member == nil:
+			return fmt.Errorf("deprovision: group %s: Member is nil; it must say which pods are in the group", g.Name)
+		case g.Minimum < 0:
+			return fmt.Errorf("deprovision: group %s: Minimum is %d, must not be negative; 0 means all running pods", g.Name, g.Minimum)
+		}
+		known[groups[i].Name] = true
 	}
 	return nil
 }

@@ -10,9 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joinery-sdk/joinery/deprovision"
+	"github.com/joinery-sdk/joinery/deprovision/deletioncost"
+	"github.com/joinery-sdk/joinery/deprovision/drain"
+	"github.com/joinery-sdk/joinery/deprovision/drift"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/eviction"
 	"github.com/joinery-sdk/joinery/scheduling/nodepool"
@@ -223,4 +227,30 @@ func ExampleInterruption() {
 	i := deprovision.Interruption{Node: "spot-a", Deadline: now().Add(2 * time.Minute), Why: "spot interruption warning"}
 	fmt.Printf("%s goes at %s: %s\n", i.Node, i.Deadline.Format(time.Kitchen), i.Why)
 	// Output: spot-a goes at 12:02PM: spot interruption warning
+}
+
+// What a cluster may not contain is named, and no function panics on it.
+func TestMistakesInAClusterAreNamed(t *testing.T) {
+	anyone := func(*corev1.Pod) bool { return true }
+	for want, spoil := range map[string]func(*world){
+		"deprovision: node a: Pods[1] is nil; leave it out":                                   func(w *world) { w.node("a").Pods[1] = nil },
+		"deprovision: PodDisruptionBudgets[0] is nil; leave it out":                           func(w *world) { w.PodDisruptionBudgets = []*policyv1.PodDisruptionBudget{nil} },
+		"deprovision: two pools of the cluster have the name default":                         func(w *world) { w.Pools = append(w.Pools, w.Pools[0]) },
+		"deprovision: group 0 has no name":                                                    func(w *world) { w.Groups = []eviction.Group{{Member: anyone}} },
+		"deprovision: group g: Member is nil; it must say which pods are in the group":        func(w *world) { w.Groups = []eviction.Group{{Name: "g"}} },
+		"deprovision: group g: Minimum is -1, must not be negative; 0 means all running pods": func(w *world) { w.Groups = []eviction.Group{{Name: "g", Member: anyone, Minimum: -1}} },
+		"deprovision: two groups have the name g, and names must be unique":                   func(w *world) { w.Groups = []eviction.Group{{Name: "g", Member: anyone}, {Name: "g", Member: anyone}} },
+	} {
+		w := newWorld("a 8 2")
+		spoil(w)
+		assert.EqualError(t, w.Validate(), want)
+		_, err := deprovision.Rank(w.Cluster, nil)
+		assert.EqualError(t, err, want)
+		_, err = deletioncost.Of(w.Cluster, nil)
+		assert.EqualError(t, err, want)
+	}
+	assert.Empty(t, eviction.NewBudgets([]*policyv1.PodDisruptionBudget{nil}).Of(&corev1.Pod{}))
+	assert.True(t, drain.Of([]*corev1.Pod{nil}, eviction.Budgets{}, now(), now()).Done())
+	_, known := drift.Hash(nil)
+	assert.False(t, known)
 }

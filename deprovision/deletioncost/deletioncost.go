@@ -76,6 +76,9 @@ type Options struct {
 // concurrently. It takes about as long as [deprovision.Rank].
 func Of(c deprovision.Cluster, opts *Options) ([]Cost, error) {
 	var o Options
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
 	if opts != nil {
 		o = *opts
 	}

@@ -4,6 +4,7 @@ package drain
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -89,11 +90,12 @@ func (p Plan) Now() []*corev1.Pod {
 // deadline is when the node goes, whatever runs there; the zero time means never. The deadline
 // holds for the node even if the grace period of a pod is longer: a pod is forced when the time
 // until the deadline is shorter than the pod's grace period. A pod that is already ending is forced
-// if it would end after the deadline.
+// if it would end after the deadline. A nil pod is ignored.
 func Of(pods []*corev1.Pod, budgets eviction.Budgets, now, deadline time.Time) Plan {
 	var out Plan
 	for _, p := range pods {
 		switch {
+		case p == nil:
 		case eviction.Evictable(p):
 			out.Steps = append(out.Steps, Step{Pod: p, Tier: tierOf(p)})
 		case waitsFor(p, now, deadline):
@@ -161,7 +163,7 @@ func (p *Plan) force(now, deadline time.Time) {
 	for _, s := range p.Steps {
 		grace := 30 * time.Second // the default of the API server
 		if g := s.Pod.Spec.TerminationGracePeriodSeconds; g != nil {
-			grace = time.Duration(*g) * time.Second
+			grace = time.Duration(min(*g, int64(math.MaxInt64/time.Second))) * time.Second // a longer one has no duration
 		}
 		if left := deadline.Sub(now); left < grace {
 			p.Forced = append(p.Forced, Forced{s.Pod, max(time.Second, left)})

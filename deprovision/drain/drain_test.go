@@ -2,6 +2,7 @@ package drain_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -195,5 +196,14 @@ func TestProtectionsThatEnd(t *testing.T) {
 			assert.Equal(t, never, s.Never, value)
 			assert.NotEmpty(t, s.Wait)
 		}
+	}
+}
+
+// A pod is forced if its grace period is longer than the time until the deadline, however long it is.
+func TestLongGracePeriods(t *testing.T) {
+	for _, grace := range []int64{3601, 86400, 9223372036, 9223372037, 18446744074, math.MaxInt64} {
+		p := pod("a")
+		p.Spec.TerminationGracePeriodSeconds = &grace
+		assert.Len(t, drain.Of([]*corev1.Pod{p}, eviction.Budgets{}, now(), now().Add(time.Hour)).Forced, 1, grace)
 	}
 }

@@ -17,7 +17,7 @@ const HashVersion = "v3"
 // pool and of the nodes that it buys, in version [HashVersion]. It covers the labels, annotations,
 // taints, startup taints, node class, termination grace period and expiry of the template, in any
 // order within their lists. Requirements are compared separately. The result is false if the hash
-// is not known: for pools of older API versions, and for taints with the field timeAdded.
+// is not known: for nil, for pools of older API versions, and for taints with the field timeAdded.
 //
 // The value is a structural hash, format 2, based on FNV-1 with 64 bits over bytes:
 //
@@ -26,7 +26,7 @@ const HashVersion = "v3"
 //   - The hash of a map is the exclusive-or of its entries, hashed again.
 //   - The hash of a list is the exclusive-or of its elements.
 func Hash(p *nodepool.NodePool) (string, bool) {
-	if p.APIVersion != nodepool.V1 {
+	if p == nil || p.APIVersion != nodepool.V1 {
 		return "", false
 	}
 	spec := newStructural("NodeClaimTemplateSpec")

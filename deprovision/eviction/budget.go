@@ -37,10 +37,13 @@ type Refusal struct {
 }
 
 // NewBudgets indexes the objects. An invalid selector selects no pod, and an empty selector selects
-// all pods of its namespace.
+// all pods of its namespace. A nil object is ignored.
 func NewBudgets(list []*policyv1.PodDisruptionBudget) Budgets {
 	out := Budgets{byNamespace: map[string][]budget{}}
 	for _, o := range list {
+		if o == nil {
+			continue
+		}
 		sel, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
 		if err != nil {
 			sel = labels.Nothing()

@@ -12,6 +12,7 @@ import (
 	"github.com/joinery-sdk/joinery/deprovision"
 	"github.com/joinery-sdk/joinery/deprovision/eligibility"
 	"github.com/joinery-sdk/joinery/deprovision/plan"
+	"github.com/joinery-sdk/joinery/scheduling/nodepool"
 )
 
 // seats is a simple simulator: every pod takes one seat of its node, and nothing can be bought. For
@@ -53,9 +54,7 @@ func Example() {
 		return eligibility.FromNode(n, []*corev1.Pod{pod}, nil, deprovision.Dollars(dollars))
 	}
 	cluster := deprovision.Cluster{Nodes: []eligibility.Node{node("large", 0.2), node("small", 0.1)}, Now: now}
-	for _, n := range cluster.Nodes {
-		cluster.Pools = append(cluster.Pools, *n.Pool)
-	}
+	cluster.Pools = []nodepool.NodePool{*cluster.Nodes[0].Pool} // it has both
 
 	r, err := plan.Make(context.Background(), cluster, seats{{"large", 3}, {"small", 0}}, nil)
 	if err != nil {

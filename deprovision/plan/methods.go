@@ -233,7 +233,7 @@ func (p *planner) drift(list []due) {
 		}
 	}
 	for _, d := range list {
-		if p.o.DriftByZone && first != "" && d.Zone != first && p.nodes[d.Name] != nil {
+		if p.o.DriftByZone && first != "" && d.Zone != first && p.nodes[d.Name] != nil && !p.block(p.nodes[d.Name], eligibility.Drift) {
 			p.note(d.verdict(OverBudget, eligibility.Drift, fmt.Sprintf("%s, but drift goes zone by zone, and zone %s comes first", d.why, first)))
 		}
 	}

@@ -81,7 +81,7 @@ func TestZoneBudgets(t *testing.T) {
 func TestDriftByZone(t *testing.T) {
 	options := plan.Options{Methods: []eligibility.Method{eligibility.Drift}, DriftByZone: true}
 	rng := rand.New(rand.NewPCG(7, 8))
-	several := 0
+	several, blocked := 0, 0
 	for k := range 200 {
 		w := zoned(rng, 4+rng.IntN(8))
 		zones := map[string]bool{}
@@ -89,19 +89,31 @@ func TestDriftByZone(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				w.Nodes[i].Drifted, w.Nodes[i].DriftedSince = []string{"x"}, now().Add(-time.Duration(rng.IntN(100))*time.Hour)
 				zones[w.Nodes[i].Zone] = true
+				if rng.IntN(4) == 0 {
+					w.Nodes[i].Node.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
+				}
 			}
 		}
 		r := w.plan(options)
 		moving := goingByZone(w, r, func(m eligibility.Method) bool { return m == eligibility.Drift })
 		require.LessOrEqual(t, len(moving), 1, "%d: %v", k, commands(r))
-		if len(w.plan(plan.Options{Methods: options.Methods}).Commands) > 0 {
+		plain := w.plan(plan.Options{Methods: options.Methods})
+		if len(plain.Commands) > 0 {
 			require.Len(t, moving, 1, k)
+		}
+		for _, v := range plain.Verdicts {
+			if v.Outcome == plan.Blocked {
+				own := verdict(t, r, v.Node)
+				require.Equal(t, v.By, own.By, "%d: %s is blocked in whatever zone it is: %+v", k, v.Node, own)
+				blocked++
+			}
 		}
 		if len(zones) > 1 {
 			several++
 		}
 	}
 	require.Greater(t, several, 100)
+	require.Greater(t, blocked, 100)
 
 	w := newWorld("a1 8 1", "a2 8 1", "b1 8 1", "c1 8 0")
 	for i, zone := range []string{"a", "a", "b", "c"} {

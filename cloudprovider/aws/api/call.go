@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"reflect"
@@ -143,7 +144,7 @@ func retryAfter(err error) time.Duration {
 	}
 	text := response.Response.Header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(text); err == nil && seconds > 0 {
-		return time.Duration(seconds) * time.Second
+		return time.Duration(min(seconds, math.MaxInt64/int(time.Second))) * time.Second
 	}
 	at, err := http.ParseTime(text)
 	if err != nil {
