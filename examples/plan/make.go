@@ -113,9 +113,9 @@ func (p *Plan) Options() Options {
 	return out
 }
 
-// Notes returns the notes of the result, plus one if the search for groups was not complete, one for
-// each factor of the objective that names a label that nothing for sale has, and one for each limit
-// of [Spread] that is not kept.
+// Notes returns the notes of the result, plus one if the search for groups was not complete, one
+// for each factor of the objective that names a label that nothing for sale has, and one for each
+// limit of [Spread] that is not kept.
 func (p *Plan) Notes() []string {
 	out := slices.Concat(p.Result.Notes(), p.options.Objective.idle(p.Problem), p.options.Objective.exceeded(p))
 	if p.partly {
