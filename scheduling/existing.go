@@ -22,6 +22,7 @@ import (
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodefeature"
 	"github.com/joinery-sdk/joinery/scheduling/internal/nodekind"
 	"github.com/joinery-sdk/joinery/scheduling/internal/podclass"
+	"github.com/joinery-sdk/joinery/scheduling/internal/podfault"
 	"github.com/joinery-sdk/joinery/scheduling/internal/taints"
 	"github.com/joinery-sdk/joinery/scheduling/internal/topology"
 	"github.com/joinery-sdk/joinery/scheduling/internal/volume"
@@ -407,10 +408,10 @@ func (p *Problem) compileDaemons() {
 		}
 		pod := p.admission.DaemonPod(ds)
 		asked, _ := kube.FromPod(&pod.Spec)
-		if faults := faultsOf(pod, nodeAffinity(&pod.Spec)); faults != "" {
+		if faults := podfault.Text(podfault.Of(pod, "", nodeAffinity(&pod.Spec))); faults != "" {
 			p.Notes = append(p.Notes, fmt.Sprintf("DaemonSet %s cannot be read: %s", podclass.Name(pod), faults))
 		}
-		if faultsOf(pod, nil) != "" {
+		if len(podfault.Of(pod, "", nil)) > 0 {
 			continue
 		}
 		p.daemons = append(p.daemons, &daemon{

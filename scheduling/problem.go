@@ -1,6 +1,7 @@
 package scheduling
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -475,10 +476,18 @@ func with(labels, sides requirements.Set) requirements.Set {
 	return out
 }
 
-// index returns i, or panics with a sentence if there are not that many.
-func index(what string, i, n int) int {
-	if i < 0 || i >= n {
-		panic(fmt.Sprintf("scheduling: there is no %s %d; there are %d", what, i, n))
+// bought returns the bins with pods.
+func (s *state) bought() []OutcomeBin {
+	var out []OutcomeBin
+	for b, used := range usedBy(s.bound, len(s.last.Bins)) {
+		if used {
+			out = append(out, s.last.Bins[b])
+		}
 	}
-	return i
+	return out
+}
+
+// poolOf returns the name of a node's pool, under the current label or that of Provisioners.
+func poolOf(labels map[string]string) string {
+	return cmp.Or(labels[nodepool.LabelKey], labels[nodepool.ProvisionerLabelKey])
 }

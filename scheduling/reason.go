@@ -158,8 +158,7 @@ func (s *state) explainLimit(k int, shapes []int) (Reason, bool) {
 	if slices.ContainsFunc(shapes, func(shape int) bool { return bind.Fits(usage(shape), left) }) {
 		return Reason{}, false
 	}
-	const atOnce = "no type that holds it is within all of the pool's limits at once"
-	return Reason{Stage: StageLimit, Resource: string(pool.Limited[0]), Detail: atOnce + s.stillCounted(pool)}, true
+	return Reason{Stage: StageLimit, Resource: string(pool.Limited[0]), Detail: "no type that holds it is within all of the pool's limits at once" + s.stillCounted(pool)}, true
 }
 
 // stillCounted names the pool's leaving nodes, which count against its limits until they are gone.
@@ -461,17 +460,6 @@ func (p *Problem) offer(b *OutcomeBin) *market.Offer {
 	return p.market().AnyOf(b.Shape, b.Offering, b.Needed)
 }
 
-// bought returns the bins with pods.
-func (s *state) bought() []OutcomeBin {
-	var out []OutcomeBin
-	for b, used := range usedBy(s.bound, len(s.last.Bins)) {
-		if used {
-			out = append(out, s.last.Bins[b])
-		}
-	}
-	return out
-}
-
 // areGone returns the names of nodes and "is" or "are".
 func areGone(nodes []string) string {
 	switch n := len(nodes); {
@@ -483,34 +471,30 @@ func areGone(nodes []string) string {
 	return fmt.Sprintf("node %s and %d others are", nodes[0], len(nodes)-1)
 }
 
-// refusalOf returns why a pod is refused before anything is compared with it: nil if it is not.
-// template is the pod as an API server stores it, and nodes is what counts of its node affinity.
+// refusalOf returns why a pod is refused by itself; nil if it is not. template is as it is stored.
 func (p *Problem) refusalOf(pod, template *corev1.Pod, nodes *corev1.NodeAffinity) *Reason {
-	why := ""
+	why := podfault.Unmatched(nodes)
 	if forbidden := p.admission.Forbidden(pod); forbidden != "" {
 		why = "an API server refuses it: " + forbidden
-	} else if faults := faultsOf(template, nodes); faults != "" {
-		why = "it cannot be read: " + faults
-	} else if why = podfault.Unmatched(nodes); why == "" && !admission.Stored(pod) {
-		if faults := textOf(podfault.Refused(pod, template)); faults != "" {
-			why = "an API server refuses it: " + faults
-		}
+	} else if faults := podfault.Of(template, "", nodes); len(faults) > 0 {
+		why = "it cannot be read: " + podfault.Text(faults)
+	} else if faults := podfault.Refused(pod, template); why == "" && !admission.Stored(pod) && len(faults) > 0 {
+		why = "an API server refuses it: " + podfault.Text(faults)
 	}
-	if why == "" {
-		return nil
+	if why != "" {
+		return &Reason{Stage: StagePod, Detail: why}
 	}
-	return &Reason{Stage: StagePod, Detail: why}
+	return nil
 }
 
-// faultsOf says what planning cannot read in a pod and its node affinity; empty if it can read all.
-func faultsOf(p *corev1.Pod, nodes *corev1.NodeAffinity) string {
-	return textOf(podfault.Of(p, "", nodes))
+func budgetsOf(quotas capacityquota.Set, members []member) []capacityquota.Budget {
+	return quotas.Budgets(len(members), func(i int) (map[string]string, corev1.ResourceList) { return members[i].labels, members[i].capacity })
 }
 
-func textOf(faults []error) string {
-	var texts []string
-	for _, err := range faults {
-		texts = append(texts, err.Error())
+// index returns i, or panics with a sentence if there are not that many.
+func index(what string, i, n int) int {
+	if i >= 0 && i < n {
+		return i
 	}
-	return strings.Join(texts, "; ")
+	panic(fmt.Sprintf("scheduling: there is no %s %d; there are %d", what, i, n))
 }

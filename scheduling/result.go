@@ -489,6 +489,9 @@ func (s *state) givenUp() int {
 	return n
 }
 
+// compareCosts compares in billionths of a dollar: the last digits of a sum depend on its order.
+func compareCosts(a, b float64) int { return cmp.Compare(math.Round(a*1e9), math.Round(b*1e9)) }
+
 func many(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

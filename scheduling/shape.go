@@ -454,9 +454,6 @@ func (p *Problem) newSite(allowed requirements.Set) market.Site {
 	return market.Site{Allowed: allowed, Labels: labels, Values: counts.Values.At(counts.Index, labels)}
 }
 
-// compareCosts compares in billionths of a dollar: the last digits of a sum depend on its order.
-func compareCosts(a, b float64) int { return cmp.Compare(math.Round(a*1e9), math.Round(b*1e9)) }
-
 // PodPrice estimates a pod's share of a node, in dollars an hour. For each node for sale that can
 // hold the pod, take its [ShapeOffering.Cost] times the pod's largest share of a resource. PodPrice
 // is the least of these, and 0 if there is no such node. It panics for an unknown class.

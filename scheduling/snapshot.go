@@ -86,7 +86,7 @@ type Pool struct {
 	nodepool.NodePool
 	Types []instancetypes.InstanceType
 	// MaxNodes limits the nodes of the pool, including existing ones, beside the limits of its
-	// manifest; 0 means any number. Reasons name MaxNodesBy as what sets it.
+	// manifest; 0 means any number. Reasons say that MaxNodesBy sets it.
 	MaxNodes   int64
 	MaxNodesBy string
 }
@@ -385,10 +385,6 @@ func (s *Snapshot) Budgets() []capacityquota.Budget {
 	return budgetsOf(capacityquota.Compile(s.Quotas), s.members(requirements.AgentAliases()))
 }
 
-func budgetsOf(quotas capacityquota.Set, members []member) []capacityquota.Budget {
-	return quotas.Budgets(len(members), func(i int) (map[string]string, corev1.ResourceList) { return members[i].labels, members[i].capacity })
-}
-
 // Taints of nodes that Karpenter is about to delete.
 const (
 	taintDisrupted  = "karpenter.sh/disrupted"
@@ -499,10 +495,4 @@ func memberOf(n *corev1.Node, c *NodeClaim, pools map[string]*Pool, aliases requ
 		}
 	}
 	return m
-}
-
-// poolOf returns the name of the pool in a node's labels, under the current key or that of
-// Provisioners.
-func poolOf(labels map[string]string) string {
-	return cmp.Or(labels[nodepool.LabelKey], labels[nodepool.ProvisionerLabelKey])
 }

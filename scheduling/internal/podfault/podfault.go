@@ -84,6 +84,15 @@ func Refused(p, admitted *corev1.Pod) []error {
 	return f
 }
 
+// Text joins faults to one text, which is empty if there are none.
+func Text(faults []error) string {
+	var texts []string
+	for _, err := range faults {
+		texts = append(texts, err.Error())
+	}
+	return strings.Join(texts, "; ")
+}
+
 // Unmatched says why required node affinity matches no node at all, if all of its terms are empty;
 // empty if not. nil matches every node. An API server stores such pods, but they never run.
 func Unmatched(nodes *corev1.NodeAffinity) string {
