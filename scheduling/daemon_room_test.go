@@ -25,7 +25,7 @@ func TestDaemonsThatTakeAllAreNamed(t *testing.T) {
 			size[name] = resource.MustParse(has)
 			one := corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 				"cpu": resource.MustParse("1"), "memory": resource.MustParse("1"), device: resource.MustParse("1"),
-			}}}}}
+			}, Limits: corev1.ResourceList{device: resource.MustParse("1")}}}}}
 			agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "agent"}}
 			agent.Spec.Template.Spec = one
 			s := scheduling.Snapshot{
