@@ -63,11 +63,26 @@ func TestOverlaysSeeThePool(t *testing.T) {
 	cloud, err := pipeline.EC2Market("us-east-1")
 	require.NoError(t, err)
 	for _, req := range []struct{ key, operator, values string }{
-		{"karpenter.sh/nodepool", "In", "p0"}, {"karpenter.sh/nodepool", "In", "p0, p1"}, {"karpenter.sh/nodepool", "NotIn", "p0"},
-		{"karpenter.sh/nodepool", "In", "nope"}, {"karpenter.sh/nodepool", "NotIn", "nope"}, {"karpenter.sh/nodepool", "Exists", ""}, {"karpenter.sh/nodepool", "DoesNotExist", ""},
-		{"team", "In", "a"}, {"team", "In", "a, b"}, {"team", "NotIn", "a"}, {"team", "Exists", ""}, {"team", "DoesNotExist", ""},
-		{"tier", "Gt", `"5"`}, {"tier", "Lt", `"5"`}, {"other", "NotIn", "a"}, {"nobody", "In", "a"}, {"nobody", "NotIn", "a"},
-		{"kubernetes.io/arch", "In", "amd64"}, {"kubernetes.io/arch", "NotIn", "amd64"}, {"karpenter.sh/capacity-type", "In", "spot"},
+		{"karpenter.sh/nodepool", "In", "p0"},
+		{"karpenter.sh/nodepool", "In", "p0, p1"},
+		{"karpenter.sh/nodepool", "NotIn", "p0"},
+		{"karpenter.sh/nodepool", "In", "nope"},
+		{"karpenter.sh/nodepool", "NotIn", "nope"},
+		{"karpenter.sh/nodepool", "Exists", ""},
+		{"karpenter.sh/nodepool", "DoesNotExist", ""},
+		{"team", "In", "a"},
+		{"team", "In", "a, b"},
+		{"team", "NotIn", "a"},
+		{"team", "Exists", ""},
+		{"team", "DoesNotExist", ""},
+		{"tier", "Gt", `"5"`},
+		{"tier", "Lt", `"5"`},
+		{"other", "NotIn", "a"},
+		{"nobody", "In", "a"},
+		{"nobody", "NotIn", "a"},
+		{"kubernetes.io/arch", "In", "amd64"},
+		{"kubernetes.io/arch", "NotIn", "amd64"},
+		{"karpenter.sh/capacity-type", "In", "spot"},
 		{"topology.kubernetes.io/zone", "In", "us-east-1a"},
 	} {
 		name := req.key + " " + req.operator + " " + req.values

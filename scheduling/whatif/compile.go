@@ -95,7 +95,7 @@ func Compile(s scheduling.Snapshot, opts *Options) (*Cluster, error) {
 	if err := e.compileClasses(s, groups, o); err != nil {
 		return nil, err
 	}
-	e.compileOffers(o)
+	e.compileOffers()
 	e.compileNodes(&s)
 	e.divide()
 	e.cluster.Start()

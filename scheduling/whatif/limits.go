@@ -154,6 +154,7 @@ func (e *engine) scarce(o *offer, by scarcity, i int) string {
 		return fmt.Sprintf("quota %q leaves no node to buy: %s", e.problem.Budgets[i].Quota, e.problem.Budgets[i].Resource)
 	case poolLimit:
 		name = pool.Limited[i]
+	case nothing, poolNodes:
 	}
 	return fmt.Sprintf("pool %s has too little left of its limit of %s", pool.Name, name)
 }

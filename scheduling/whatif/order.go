@@ -440,7 +440,7 @@ type offer struct {
 }
 
 // compileOffers lists what can be bought, cheapest first.
-func (e *engine) compileOffers(opts Options) {
+func (e *engine) compileOffers() {
 	sigs := map[string]int32{}
 	for i := range e.problem.Shapes {
 		s, t := &e.problem.Shapes[i], e.problem.InstanceType(i)
