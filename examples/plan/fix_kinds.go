@@ -157,6 +157,11 @@ func (p *Plan) changes(class int, reasons []scheduling.Reason) []change {
 			}
 		case scheduling.StageOffering:
 			out = append(out, suit(c, pool, r.Key)...)
+			if r.Key == "" { // what the pod requires may leave it only what is sold out
+				for _, key := range selected(&c.Template.Spec) {
+					out = append(out, drop(pool, key))
+				}
+			}
 		case scheduling.StagePod, scheduling.StageTopology, scheduling.StageGroup:
 			// No change to volumes is offered. Constraints between pods are handled below.
 		case scheduling.StageLimit:
@@ -268,10 +273,25 @@ func suit(c *scheduling.Class, pool *scheduling.PoolState, key string) []change 
 			})
 		}
 	}
-	return append(out, change{
-		of:   Fix{Kind: DropSelector, Pool: pool.Name, Key: key},
-		text: fmt.Sprintf("would fit if it did not require %s", key),
-	})
+	return append(out, drop(pool, key))
+}
+
+func drop(pool *scheduling.PoolState, key string) change {
+	return change{of: Fix{Kind: DropSelector, Pool: pool.Name, Key: key}, text: fmt.Sprintf("would fit if it did not require %s", key)}
+}
+
+// selected returns the keys of labels in the pod's node selector and required node affinity, sorted.
+func selected(pod *corev1.PodSpec) []string {
+	keys := slices.Collect(maps.Keys(pod.NodeSelector))
+	if a := pod.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		for _, t := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+			for _, e := range t.MatchExpressions {
+				keys = append(keys, e.Key)
+			}
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 // ownLabel reports whether users set the label themselves, so that a pool may set it. It is false

@@ -99,6 +99,31 @@ func TestFixesKnowWhatThePlanHasTaken(t *testing.T) {
 	}
 }
 
+// Pods whose own requirement leaves them only a stock that is used up, by selector or by affinity,
+// may fit without it.
+func TestARequirementMayLeaveOnlyWhatIsSoldOut(t *testing.T) {
+	licensed := func(value string, count int) instancetypes.InstanceType {
+		return instancetypes.New("blade-"+value, map[string]string{"licence": value}, corev1.ResourceList{"cpu": resource.MustParse("4")}, instancetypes.Offer("hall", "on-demand", 0.3).Stock("blades-"+value, count))
+	}
+	types := []instancetypes.InstanceType{licensed("a", 1), licensed("b", 5)}
+	for name, edit := range map[string]func(*corev1.Pod){
+		"selector": func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"licence": "a"} },
+		"affinity": func(p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "licence", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"b"}}},
+			}}}}}
+		},
+	} {
+		p, err := plan.Make(t.Context(), scheduling.Snapshot{Pods: pending(3, edit), Pools: []scheduling.Pool{{NodePool: nodepool.New("a"), Types: types}}}, nil)
+		require.NoError(t, err)
+		require.Len(t, p.Unplaced(), 1, name)
+		u := p.Unplaced()[0]
+		fix := p.Fix(u.Class, u.Reasons(), true)
+		require.NotNil(t, fix, name)
+		assert.Equal(t, []any{plan.DropSelector, "licence", 2}, []any{fix.Kind, fix.Key, fix.Placed}, name)
+	}
+}
+
 // Two pools that share a stock do not sell it twice, and one that is sold out sells nothing.
 func TestPoolsShareAStock(t *testing.T) {
 	size := corev1.ResourceList{"cpu": resource.MustParse("4")}
