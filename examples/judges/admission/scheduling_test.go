@@ -235,7 +235,7 @@ func mutate(r *rand.Rand, v reflect.Value) {
 			mutate(r, v.Index(r.IntN(n)))
 		}
 	case reflect.Map:
-		if list, ok := v.Interface().(corev1.ResourceList); ok {
+		if list, ok := reflect.TypeAssert[corev1.ResourceList](v); ok {
 			mutateAmounts(r, v, list)
 			return
 		}
