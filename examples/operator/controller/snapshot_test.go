@@ -14,12 +14,12 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// priced is a NodeOverlay that gives a type another price in some pools.
-func priced(typeName, price, operator, pool string) *unstructured.Unstructured {
+// priced is a NodeOverlay that gives m5.2xlarge another price in some pools.
+func priced(price, operator, pool string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay", "metadata": map[string]any{"name": "negotiated"},
 		"spec": map[string]any{"price": price, "requirements": []any{
-			map[string]any{"key": corev1.LabelInstanceTypeStable, "operator": "In", "values": []any{typeName}},
+			map[string]any{"key": corev1.LabelInstanceTypeStable, "operator": "In", "values": []any{"m5.2xlarge"}},
 			map[string]any{"key": karpv1.NodePoolLabelKey, "operator": operator, "values": []any{pool}},
 		}},
 	}}
@@ -53,11 +53,11 @@ func TestOverlaysChoose(t *testing.T) {
 		fails   string
 	}{
 		{nil, "m6a.large", ""},
-		{[]client.Object{priced("m5.2xlarge", "0.001", "In", "default")}, "m5.2xlarge", ""},
-		{[]client.Object{priced("m5.2xlarge", "0.001", "NotIn", "other")}, "m5.2xlarge", ""},
-		{[]client.Object{priced("m5.2xlarge", "0.001", "In", "other")}, "m6a.large", ""},
-		{[]client.Object{priced("m5.2xlarge", "0.001", "NotIn", "default")}, "m6a.large", ""},
-		{[]client.Object{priced("m5.2xlarge", "cheap", "In", "default")}, "m6a.large", "NodeOverlay negotiated"},
+		{[]client.Object{priced("0.001", "In", "default")}, "m5.2xlarge", ""},
+		{[]client.Object{priced("0.001", "NotIn", "other")}, "m5.2xlarge", ""},
+		{[]client.Object{priced("0.001", "In", "other")}, "m6a.large", ""},
+		{[]client.Object{priced("0.001", "NotIn", "default")}, "m6a.large", ""},
+		{[]client.Object{priced("cheap", "In", "default")}, "m6a.large", "NodeOverlay negotiated"},
 	} {
 		o, _ := operate(t, interceptor.Funcs{}, append([]client.Object{two.DeepCopy(), pod("web", "")}, c.overlay...)...)
 		v, err := o.read(t.Context())
