@@ -194,11 +194,11 @@ func (s *state) explainTopology(class int) Reason {
 	out := Reason{Stage: StageTopology}
 	var parts []string
 	for _, o := range s.p.topology.Obstacles(class) {
-		if o.NeedsKey && !s.p.anyNodeHas(o.Key) {
+		standing, sold := s.p.nodesHave(o.Key)
+		if o.NeedsKey && !standing && !sold {
 			return Reason{Stage: StageTopology, Key: o.Key, Detail: fmt.Sprintf("no node has the label %s, which its %s needs", o.Key, o.Text)}
 		}
-		out.Key = cmp.Or(out.Key, o.Key)
-		if !slices.Contains(parts, o.Text) { // two selectors may mean the same pods
+		if out.Key = cmp.Or(out.Key, o.Key); !(o.Idle && sold) && !slices.Contains(parts, o.Text) { // two selectors may mean the same pods
 			parts = append(parts, o.Text)
 		}
 	}
@@ -218,14 +218,14 @@ func (s *state) explainTopology(class int) Reason {
 	return out
 }
 
-// anyNodeHas reports whether an existing node has the label, or one that can be bought. A node of a
-// pool that only excludes values has it if some pod requires it. Some pod must ask about the key.
-func (p *Problem) anyNodeHas(key string) bool {
+// nodesHave reports whether an existing node has the label, and whether one that can be bought has
+// it. If a pool only excludes values, its nodes have the label if some pod requires it.
+func (p *Problem) nodesHave(key string) (standing, sold bool) {
 	asked := slices.ContainsFunc(p.Classes, func(c *Class) bool { return c.Required.Keys().Contains(key) })
 	has := func(s requirements.Set) bool {
 		return s.Has(key) && (asked && !s.Get(key).Subset(requirements.DoesNotExist(key)) || !s.Get(key).AllowsAbsent())
 	}
-	return slices.ContainsFunc(p.Existing, func(n ExistingNode) bool { return has(n.Labels) }) ||
+	return slices.ContainsFunc(p.Existing, func(n ExistingNode) bool { return has(n.Labels) }),
 		slices.ContainsFunc(p.Shapes, func(s Shape) bool {
 			return key == corev1.LabelHostname || has(s.Labels) || slices.ContainsFunc(s.Offerings, func(o ShapeOffering) bool { return has(o.Labels) })
 		})

@@ -144,3 +144,18 @@ func TestPoolsThatExcludeValuesGiveNoLabel(t *testing.T) {
 	pool := strings.Replace(anyPool, "requirements: [", "requirements: [{key: rack, operator: NotIn, values: [b]}, ", 1)
 	assert.Empty(t, pack(t, market, pool+deployment("web", 1, "nodeSelector: {rack: a}\n"+spreadBy("rack")+container("2"))).Unplaced())
 }
+
+// A pod that would open a domain which the spread of others counts, but where they may not go, is
+// refused for that spread, and not for a spread of its own that a single pod can't break.
+func TestReasonsNameSpreadsOfOthers(t *testing.T) {
+	market := catalogue(t, "a.4 4 zone-a on-demand 0.2", "a.4 4 zone-b on-demand 0.2")
+	ignore := strings.Replace(spreadBy(zoneKey), "topologyKey:", "nodeAffinityPolicy: Ignore, topologyKey:", 1)
+	require.Contains(t, ignore, "Ignore")
+	web := deployment("web", 10, "nodeSelector: {"+zoneKey+": zone-b}\n"+ignore+container("300m"))
+	for name, own := range map[string]string{"without a spread": "", "with its own spread": strings.ReplaceAll(spreadBy(zoneKey), "app: web", "app: solo")} {
+		p := pack(t, market, anyPool+web+deployment("solo", 1, "nodeSelector: {"+zoneKey+": zone-a}\n"+own+container("300m")))
+		require.Len(t, p.Unplaced(), 1, name)
+		assert.Equal(t, "solo-0", p.Unplaced()[0].Pods[0].Name)
+		assert.Equal(t, "other pods stand in the way: spread of app=web over "+zoneKey+" with skew 1, which counts nodes where its pods may not go", p.Unplaced()[0].Reasons()[0].Detail, name)
+	}
+}

@@ -31,6 +31,7 @@ package topology
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -176,7 +177,7 @@ type Problem struct {
 	daemons     []interpod.Constraints // anti-affinity and membership; a daemon raises the count of every node, and so the least count of spreads
 	peopled     []bool                 // by group: a pod is in it that is not of a class
 	daemonNames []string
-	gathered    []interpod.Spread // see gathers
+	gathered    func() []gathered // see gathers; computed once, by the first explanation
 	withinNode  []bool            // by group: its constraints act within one node, and are tags and limits
 	cells       func() []cell     // what can be bought; computed once, when it is needed
 	ignoresSoft bool
@@ -226,7 +227,7 @@ func New(in Input) (*Problem, []ClassError) {
 		p.collectPreferences(&p.classes[i])
 	}
 	p.withinNode = p.actsWithinNode()
-	p.gathered = p.gathers()
+	p.gathered = sync.OnceValue(p.gathers)
 	return p, nil
 }
 
@@ -257,7 +258,7 @@ func (p *Problem) WithShapes(shapes func(yield func(Shape) bool)) *Problem {
 		f := &out.filters[i]
 		f.open = f.split && slices.ContainsFunc(out.cells(), func(c cell) bool { return !c.labels.Has(f.key) })
 	}
-	out.withinNode = out.actsWithinNode()
+	out.withinNode, out.gathered = out.actsWithinNode(), sync.OnceValue(out.gathers)
 	return &out
 }
 
@@ -317,16 +318,30 @@ type Obstacle struct {
 	NeedsKey bool
 	// Others says that it is a spread of other pods, which leaves this pod its domains.
 	Others bool
+	// Idle says that there are too few pods to break it, so only NeedsKey matters.
+	Idle bool
 }
 
 // Obstacles returns the hard constraints between pods of a class: spreads, ratios, terms of
-// affinity, anti-affinity of other pods to it, and spreads of other pods that must be together.
+// affinity, anti-affinity of other pods to it, and spreads of other pods that [Problem.gathers] finds.
+// Those that no number of the pods breaks are left out, but for their label.
 func (p *Problem) Obstacles(class int) []Obstacle {
 	var out []Obstacle
 	c := &p.classes[class]
+	alone := func(group int32) int32 { // how many pods of the group there are; many if some run
+		n := int32(0)
+		if p.peopled[group] {
+			n = math.MaxInt32
+		}
+		for _, m := range p.groups[group].members {
+			n = int32(min(math.MaxInt32, int64(n)+int64(p.classes[m].Count)))
+		}
+		return n
+	}
 	for _, sp := range c.all.Spreads {
 		if sp.Hard {
 			o := p.obstacle(sp.Group, true, "spread of %s over %s with skew %d", sp.MaxSkew)
+			o.Idle = sp.MinDomains <= 1 && alone(sp.Group) <= sp.MaxSkew
 			if sp.MinDomains > 1 {
 				o.Text += fmt.Sprintf(" and minDomains %d", sp.MinDomains)
 			}
@@ -338,6 +353,7 @@ func (p *Problem) Obstacles(class int) []Obstacle {
 	}
 	for _, t := range c.all.Terms {
 		switch {
+		case t.Hard && t.Anti && t.Self && alone(t.Group) <= 1: // there is no other pod
 		case t.Hard && t.Anti:
 			out = append(out, p.obstacle(t.Group, false, "anti-affinity to %s by %s"))
 		case t.Hard && !p.populated(t.Group):
@@ -359,9 +375,9 @@ func (p *Problem) Obstacles(class int) []Obstacle {
 			}
 		}
 	}
-	for _, sp := range p.gathered {
+	for _, sp := range p.gathered() {
 		if !slices.ContainsFunc(c.all.Spreads, func(own interpod.Spread) bool { return own.Group == sp.Group }) {
-			o := p.obstacle(sp.Group, false, "spread of %s over %s with skew %d, whose pods must be together", sp.MaxSkew)
+			o := p.obstacle(sp.Group, false, "spread of %s over %s with skew %d, "+sp.why, sp.MaxSkew)
 			o.Others = true
 			out = append(out, o)
 		}
@@ -369,22 +385,41 @@ func (p *Problem) Obstacles(class int) []Obstacle {
 	return out
 }
 
-// gathers returns the hard spreads, each group once, of pods whose affinity has them together in one
-// domain of the same label. Where more of them are together than the skew allows, no other domain may
-// have a node.
-func (p *Problem) gathers() (out []interpod.Spread) {
+// gathered is a spread that a node for other pods may break.
+type gathered struct {
+	interpod.Spread
+	why string
+}
+
+// gathers returns the hard spreads, each group once, that break as soon as another domain has a node:
+// their pods are more than the skew, and affinity has them together in one domain of the same label,
+// or domains count although no node there takes the pods.
+func (p *Problem) gathers() (out []gathered) {
 	for i := range p.classes {
-		all := &p.classes[i].all
-		for _, sp := range all.Spreads {
+		c := &p.classes[i]
+		for _, sp := range c.all.Spreads {
 			key := p.groups[sp.Group].key
-			together := func(t interpod.Term) bool { return t.Hard && !t.Anti && p.groups[t.Group].key == key }
-			if sp.Hard && p.classes[i].Count > int(sp.MaxSkew) && slices.ContainsFunc(all.Terms, together) &&
-				!slices.ContainsFunc(out, func(other interpod.Spread) bool { return other.Group == sp.Group }) {
-				out = append(out, sp)
+			if !sp.Hard || p.groups[sp.Group].hostname || c.Count <= int(sp.MaxSkew) || slices.ContainsFunc(out, func(other gathered) bool { return other.Group == sp.Group }) {
+				continue
+			}
+			switch together := func(t interpod.Term) bool { return t.Hard && !t.Anti && p.groups[t.Group].key == key }; {
+			case slices.ContainsFunc(c.all.Terms, together):
+				out = append(out, gathered{sp, "whose pods must be together"})
+			case p.countsMore(i, sp.Group):
+				out = append(out, gathered{sp, "which counts nodes where its pods may not go"})
 			}
 		}
 	}
 	return out
+}
+
+// countsMore reports whether a spread of the class counts a domain that takes none of its pods.
+func (p *Problem) countsMore(class int, group int32) bool {
+	rc := p.relaxed(class, len(p.classes[class].soft))
+	at := slices.IndexFunc(rc.keys, func(k key) bool { return k.filter < 0 && k.id == p.groups[group].keyID })
+	return at >= 0 && slices.ContainsFunc(p.universe(group, nil), func(v string) bool {
+		return !slices.ContainsFunc(rc.domains, func(d Domain) bool { return d.Values[at] == v })
+	})
 }
 
 // obstacle formats the group's pods, its key and the arguments.
