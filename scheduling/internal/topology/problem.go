@@ -399,13 +399,13 @@ func (p *Problem) gathers() (out []gathered) {
 		c := &p.classes[i]
 		for _, sp := range c.all.Spreads {
 			key := p.groups[sp.Group].key
-			if !sp.Hard || p.groups[sp.Group].hostname || c.Count <= int(sp.MaxSkew) || slices.ContainsFunc(out, func(other gathered) bool { return other.Group == sp.Group }) {
+			if !sp.Hard || c.Count <= int(sp.MaxSkew) || slices.ContainsFunc(out, func(other gathered) bool { return other.Group == sp.Group }) {
 				continue
 			}
 			switch together := func(t interpod.Term) bool { return t.Hard && !t.Anti && p.groups[t.Group].key == key }; {
 			case slices.ContainsFunc(c.all.Terms, together):
 				out = append(out, gathered{sp, "whose pods must be together"})
-			case p.countsMore(i, sp.Group):
+			case !p.groups[sp.Group].hostname && p.countsMore(i, sp.Group):
 				out = append(out, gathered{sp, "which counts nodes where its pods may not go"})
 			}
 		}
