@@ -114,7 +114,7 @@ func (v *solver) decide(best *state) (*state, error) {
 	d.gather()
 	d.extend()
 	d.admit()
-	d.instead()
+	d.leaveOut()
 	d.hosts()
 	d.fewer()
 	if best.p.options.Attempts == 1 { // what follows looks for lower costs
@@ -233,18 +233,18 @@ func (d *decisions) admit() {
 	}
 }
 
-// insteadPods limits the pods of all plans of instead.
-const insteadPods = 4_000
+// leaveOutPods limits the pods of all plans of leaveOut.
+const leaveOutPods = 4_000
 
-// instead leaves out a class that may keep others out of domains, and then adds its pods where they
+// leaveOut leaves out a class that may keep others out of domains, and then adds its pods where they
 // fit, those with the fewest placed pods first. If that places more, it leaves out another one too.
-func (d *decisions) instead() {
-	p, out, until := d.base, []int(nil), min(d.until, d.pods+insteadPods)
+func (d *decisions) leaveOut() {
+	p, out, until := d.base, []int(nil), min(d.until, d.pods+leaveOutPods)
 	for again := p.options.Attempts != 1; again; {
-		before := d.best
-		rivals := slices.DeleteFunc(p.topology.Rivals(before.unplaced()), func(k int) bool {
+		before, unplaced := d.best, d.best.unplaced()
+		rivals := slices.DeleteFunc(p.topology.Rivals(unplaced), func(k int) bool {
 			urgent := func(i int) bool { return i != k && p.Classes[i].priority >= p.Classes[k].priority }
-			return before.placed[k] == 0 || slices.Contains(out, k) || !slices.ContainsFunc(before.unplaced(), urgent)
+			return before.placed[k] == 0 || slices.Contains(out, k) || !slices.ContainsFunc(unplaced, urgent)
 		})
 		slices.SortStableFunc(rivals, func(a, b int) int {
 			return cmp.Or(cmp.Compare(p.Classes[a].priority, p.Classes[b].priority), cmp.Compare(before.placed[a], before.placed[b]))
