@@ -198,7 +198,7 @@ func (s *state) explainTopology(class int) Reason {
 		if o.NeedsKey && !standing && !sold {
 			return Reason{Stage: StageTopology, Key: o.Key, Detail: fmt.Sprintf("no node has the label %s, which its %s needs", o.Key, o.Text)}
 		}
-		if out.Key = cmp.Or(out.Key, o.Key); !(o.Idle && sold) && !slices.Contains(parts, o.Text) { // two selectors may mean the same pods
+		if out.Key = cmp.Or(out.Key, o.Key); (!o.Idle || !sold) && !slices.Contains(parts, o.Text) { // two selectors may mean the same pods
 			parts = append(parts, o.Text)
 		}
 	}
