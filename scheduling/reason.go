@@ -226,9 +226,7 @@ func (p *Problem) nodesHave(key string) (standing, sold bool) {
 		return s.Has(key) && (asked && !s.Get(key).Subset(requirements.DoesNotExist(key)) || !s.Get(key).AllowsAbsent())
 	}
 	return slices.ContainsFunc(p.Existing, func(n ExistingNode) bool { return has(n.Labels) }),
-		slices.ContainsFunc(p.Shapes, func(s Shape) bool {
-			return key == corev1.LabelHostname || has(s.Labels) || slices.ContainsFunc(s.Offerings, func(o ShapeOffering) bool { return has(o.Labels) })
-		})
+		slices.ContainsFunc(p.shapeLabels().sets, func(s requirements.Set) bool { return key == corev1.LabelHostname || has(s) })
 }
 
 // explainStock says that the plan has used up the counts of all offerings that would hold the pod;
