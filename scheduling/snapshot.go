@@ -155,7 +155,7 @@ type Options struct {
 	// with them. nil means a tenth. A negative price or NaN is an error of [Compile].
 	PreferencePrice *float64
 	// Cost is what a node to buy counts as, in dollars an hour, when plans are compared, for example
-	// its price plus a licence. nil means the price. A negative or infinite cost is an error.
+	// its price plus a licence. nil means the price. Negative, infinite or NaN is an error.
 	Cost func(labels requirements.Set, pricePerHour float64) float64
 	// LeaveZones allows plans that buy nothing in a zone. Hard spreads then do not count that zone,
 	// since kube-scheduler counts a zone only if a node is there. By default, as in Karpenter,

@@ -20,6 +20,7 @@ import (
 	"github.com/joinery-sdk/joinery/instancetypes/resources"
 	"github.com/joinery-sdk/joinery/internal/selector"
 	"github.com/joinery-sdk/joinery/requirements"
+	"github.com/joinery-sdk/joinery/requirements/kube"
 	"github.com/joinery-sdk/joinery/scheduling"
 	"github.com/joinery-sdk/joinery/scheduling/capacityquota"
 )
@@ -280,14 +281,14 @@ func drop(pool *scheduling.PoolState, key string) change {
 	return change{of: Fix{Kind: DropSelector, Pool: pool.Name, Key: key}, text: fmt.Sprintf("would fit if it did not require %s", key)}
 }
 
-// selected returns the keys of labels in the pod's node selector and required node affinity, sorted.
+// selected returns the keys of the labels that the pod's node selector and its required node affinity
+// ask for, each under the name that [Fix.Key] uses, sorted.
 func selected(pod *corev1.PodSpec) []string {
-	keys := slices.Collect(maps.Keys(pod.NodeSelector))
-	if a := pod.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		for _, t := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-			for _, e := range t.MatchExpressions {
-				keys = append(keys, e.Key)
-			}
+	asked, _ := kube.FromPod(pod) // a pod that cannot be read has other reasons
+	var keys []string
+	for key := range asked.Required.Keys().All() {
+		if !strings.Contains(key, " ") { // a key with a space is no label
+			keys = append(keys, requirements.AgentAliases().Key(key))
 		}
 	}
 	slices.Sort(keys)

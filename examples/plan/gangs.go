@@ -79,7 +79,7 @@ func (p *Plan) inDomains(ctx context.Context, k *packer, opts *Options) (*Plan, 
 	if err != nil {
 		return nil, err
 	}
-	d.best.Bound.add(append(open, closed...), d.best.Counted())
+	d.best.Bound.add(append(open, closed...), d.best.ObjectiveValue())
 	return d.best, nil
 }
 
@@ -153,7 +153,7 @@ func (d *domains) search(ctx context.Context) (open, closed []branch, err error)
 			}
 		}
 		next := open[at]
-		if next.claim.none || float64(next.claim.price())*(1+closeEnough/100.0) >= float64(d.best.Counted()) {
+		if next.claim.none || float64(next.claim.price())*(1+closeEnough/100.0) >= float64(d.best.ObjectiveValue()) {
 			break
 		}
 		if len(next.values) == len(d.groups) {
@@ -233,7 +233,7 @@ func (d *domains) plan(ctx context.Context, values [][]string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(made.placed(), d.best.placed()) || made.Counted() >= d.best.Counted() || slices.ContainsFunc(d.opts.Groups, made.isSpread) {
+	if !slices.Equal(made.placed(), d.best.placed()) || made.ObjectiveValue() >= d.best.ObjectiveValue() || slices.ContainsFunc(d.opts.Groups, made.isSpread) {
 		return nil
 	}
 	made.options, made.partly = d.best.options, d.best.partly

@@ -79,8 +79,8 @@ func (p *Plan) Cost() binpack.Price {
 	return sum
 }
 
-// Counted returns what the new nodes count as in the [Objective]; without one it is [Plan.Cost].
-func (p *Plan) Counted() binpack.Price {
+// ObjectiveValue returns what the new nodes count as in the [Objective]; without one it is [Plan.Cost].
+func (p *Plan) ObjectiveValue() binpack.Price {
 	var sum binpack.Price
 	for _, n := range p.Result.NewNodes() {
 		o := &p.Instance.Problem().Types[n.Shape].Offerings[n.ShapeOffering]

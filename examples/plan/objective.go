@@ -199,8 +199,8 @@ func (o *Objective) Cost(labels requirements.Set, price float64) binpack.Price {
 	return Price(cost + o.PerNode)
 }
 
-// Counted returns Cost as [scheduling.Options] want it, or nil if nodes count as their price.
-func (o *Objective) Counted() func(labels requirements.Set, pricePerHour float64) float64 {
+// CostFunc returns Cost as [scheduling.Options] want it, or nil if nodes count as their price.
+func (o *Objective) CostFunc() func(labels requirements.Set, pricePerHour float64) float64 {
 	if !o.countsMore() {
 		return nil
 	}
@@ -243,7 +243,7 @@ func (o *Objective) Scheduling(opts *scheduling.Options) *scheduling.Options {
 	if opts != nil {
 		out = *opts
 	}
-	if out.Cost = o.Counted(); o.Spread == (Spread{}) {
+	if out.Cost = o.CostFunc(); o.Spread == (Spread{}) {
 		return &out
 	}
 	out.Apart = func(*corev1.Pod) string { return "" }

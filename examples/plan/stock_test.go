@@ -103,11 +103,12 @@ func TestFixesKnowWhatThePlanHasTaken(t *testing.T) {
 // may fit without it.
 func TestARequirementMayLeaveOnlyWhatIsSoldOut(t *testing.T) {
 	licensed := func(value string, count int) instancetypes.InstanceType {
-		return instancetypes.New("blade-"+value, map[string]string{"licence": value}, corev1.ResourceList{"cpu": resource.MustParse("4")}, instancetypes.Offer("hall", "on-demand", 0.3).Stock("blades-"+value, count))
+		return instancetypes.New("blade-"+value, map[string]string{"licence": value, corev1.LabelOSStable: value}, corev1.ResourceList{"cpu": resource.MustParse("4")}, instancetypes.Offer("hall", "on-demand", 0.3).Stock("blades-"+value, count))
 	}
 	types := []instancetypes.InstanceType{licensed("a", 1), licensed("b", 5)}
 	for name, edit := range map[string]func(*corev1.Pod){
-		"selector": func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"licence": "a"} },
+		"selector":    func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"licence": "a"} },
+		"an old name": func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"beta.kubernetes.io/os": "a"} },
 		"affinity": func(p *corev1.Pod) {
 			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "licence", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"b"}}},
@@ -120,7 +121,11 @@ func TestARequirementMayLeaveOnlyWhatIsSoldOut(t *testing.T) {
 		u := p.Unplaced()[0]
 		fix := p.Fix(u.Class, u.Reasons(), true)
 		require.NotNil(t, fix, name)
-		assert.Equal(t, []any{plan.DropSelector, "licence", 2}, []any{fix.Kind, fix.Key, fix.Placed}, name)
+		key := "licence"
+		if name == "an old name" {
+			key = corev1.LabelOSStable
+		}
+		assert.Equal(t, []any{plan.DropSelector, key, 2}, []any{fix.Kind, fix.Key, fix.Placed}, name)
 	}
 }
 

@@ -50,7 +50,7 @@ func NewFor(s scheduling.Snapshot, o *plan.Options) (*Simulator, []string, error
 	if o == nil {
 		o = &plan.Options{}
 	}
-	c, err := whatif.Compile(s, &whatif.Options{Static: true, Together: together(o.Groups), LeaveZones: o.Scheduling != nil && o.Scheduling.LeaveZones, Cost: o.Objective.Counted()})
+	c, err := whatif.Compile(s, &whatif.Options{Static: true, Together: together(o.Groups), LeaveZones: o.Scheduling != nil && o.Scheduling.LeaveZones, Cost: o.Objective.CostFunc()})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -271,7 +271,7 @@ func Of(p *plan.Plan) Report {
 	if bound.Choice > bound.Price {
 		r.Summary.ChoiceLowerBoundPerHour = bound.Choice.Dollars()
 	}
-	if counted := p.Counted(); counted != p.Cost() {
+	if counted := p.ObjectiveValue(); counted != p.Cost() {
 		r.Summary.ObjectivePerHour = counted.Dollars()
 	}
 	r.Summary.Pods = r.Summary.Scheduled + r.Summary.Unschedulable + r.Summary.Ignored

@@ -112,11 +112,11 @@ func Of(ctx context.Context, p *plan.Plan, s scheduling.Snapshot, by *plan.Optio
 	limits := r.limits(opts)
 
 	rules := r.ranked(ctx)
-	out := &Report{PerHour: p.Counted().Dollars(), Pairs: []Cost{}, Rules: make([]Cost, len(rules))}
+	out := &Report{PerHour: p.ObjectiveValue().Dollars(), Pairs: []Cost{}, Rules: make([]Cost, len(rules))}
 	for i, rule := range rules {
 		out.Rules[i] = Cost{Rules: []Rule{rule}, State: Ranked, HighPerHour: out.PerHour}
 		if c := &out.Rules[i]; r.keepsBound(c, &r.full) {
-			c.HighPerHour = max(0, p.Counted()-p.Bound.Price).Dollars()
+			c.HighPerHour = max(0, p.ObjectiveValue()-p.Bound.Price).Dollars()
 		}
 	}
 	meant, verify := len(rules), limits.Verify
@@ -268,7 +268,7 @@ func (r *replanner) try(ctx context.Context, c *Cost) (promise float64, err erro
 	if err != nil || after == nil || len(after.Unplaced()) > len(r.quickBase.Unplaced()) {
 		return 0, err
 	}
-	return max(0, r.quickBase.Counted()-after.Counted()).Dollars(), nil
+	return max(0, r.quickBase.ObjectiveValue()-after.ObjectiveValue()).Dollars(), nil
 }
 
 // price plans without the rules of the cost. The plan is nil if the context ended.
@@ -288,7 +288,7 @@ func (r *replanner) price(ctx context.Context, c *Cost, state State, by *plan.Op
 	if ctx.Err() != nil { // the plan may be incomplete
 		return nil, nil
 	}
-	before, bound := r.base.Counted(), after.Bound.Price
+	before, bound := r.base.ObjectiveValue(), after.Bound.Price
 	if same {
 		bound = r.base.Bound.Price
 	}
@@ -297,8 +297,8 @@ func (r *replanner) price(ctx context.Context, c *Cost, state State, by *plan.Op
 		c.HighPerHour = before.Dollars()
 		return after, nil
 	}
-	c.PerHour = max(0, before-after.Counted()).Dollars()
-	c.LowPerHour = max(0, r.base.Bound.Price-after.Counted()).Dollars()
+	c.PerHour = max(0, before-after.ObjectiveValue()).Dollars()
+	c.LowPerHour = max(0, r.base.Bound.Price-after.ObjectiveValue()).Dollars()
 	c.HighPerHour = max(0, before-bound).Dollars()
 	return after, nil
 }

@@ -53,7 +53,7 @@ func (r *replanner) ranked(ctx context.Context) []Rule {
 		promise[rule] = waste[rule.Owner]
 		switch rule.Kind {
 		case Limit, Quota, Weights:
-			promise[rule] = all + p.Counted().Dollars()*0.1 // pods that have no place in a pool may be elsewhere at any price
+			promise[rule] = all + p.ObjectiveValue().Dollars()*0.1 // pods that have no place in a pool may be elsewhere at any price
 		case Requirement:
 			promise[rule] += r.cheaper(rule, inPool[rule.Owner])
 		case Selector:
