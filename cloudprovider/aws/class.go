@@ -84,7 +84,7 @@ func (p *Provider) resolvedClass(ctx context.Context, name, pool string) (*resol
 	if p.options.Adjust == nil {
 		return common(ctx)
 	}
-	return p.resolved.Get(ctx, key+" "+pool, func(ctx context.Context) (*resolvedClass, error) {
+	return p.resolved.Get(ctx, key+"\n"+pool, func(ctx context.Context) (*resolvedClass, error) {
 		s, err := common(ctx)
 		if err != nil {
 			return nil, err
