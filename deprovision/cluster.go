@@ -84,15 +84,17 @@ func (e *DuplicateNodeError) Error() string {
 
 // Validate returns the first of [ErrNoTime], [ErrNoNode], [*DuplicateNodeError] and
 // [*MissingPoolError] that applies, an error that names a nil pod or PodDisruptionBudget, a pool of
-// the same name as another, or a group that has no meaning, or nil. A cluster without nodes is valid.
+// the same kind and name as another, or a group that has no meaning, or nil. A cluster without nodes
+// is valid.
 func (c *Cluster) Validate() error {
 	if c.Now.IsZero() {
 		return ErrNoTime
 	}
 	known := make(map[string]bool, len(c.Pools))
-	for i := range c.Pools {
-		if name := c.Pools[i].Name; known[name] {
-			return fmt.Errorf("deprovision: two pools of the cluster have the name %s", name)
+	for i := range c.Pools { // a Provisioner may share a NodePool's name during a migration
+		same := func(p nodepool.NodePool) bool { return p.Kind == c.Pools[i].Kind && p.Name == c.Pools[i].Name }
+		if slices.ContainsFunc(c.Pools[:i], same) {
+			return fmt.Errorf("deprovision: two pools of the cluster have the name %s", c.Pools[i].Name)
 		}
 		known[c.Pools[i].Name] = true
 	}

@@ -249,6 +249,9 @@ func TestMistakesInAClusterAreNamed(t *testing.T) {
 		_, err = deletioncost.Of(w.Cluster, nil)
 		assert.EqualError(t, err, want)
 	}
+	w := newWorld("a 8 2")
+	w.Pools = append(w.Pools, nodepool.NodePool{Name: w.Pools[0].Name, Kind: "Provisioner"})
+	assert.NoError(t, w.Validate(), "pools of two kinds may share a name during a migration")
 	assert.Empty(t, eviction.NewBudgets([]*policyv1.PodDisruptionBudget{nil}).Of(&corev1.Pod{}))
 	assert.True(t, drain.Of([]*corev1.Pod{nil}, eviction.Budgets{}, now(), now()).Done())
 	_, known := drift.Hash(nil)
